@@ -1,0 +1,101 @@
+"""Sorting one column: a radix argsort, several times faster than comparing."""
+
+import numpy as np
+
+from hardwood._kernels.compiling import inner, part
+
+DIGIT_BITS = 11
+DIGITS = 1 << DIGIT_BITS
+PASSES = 3  # 3 x 11 bits cover a 32-bit key
+ROW_MASK = np.uint64(0xFFFFFFFF)
+
+
+@inner
+def _sort_by_key(packed, buffer, counts):
+    """Sort `key << 32 | row` stably by the key, least significant digit first. The result is in `buffer`."""
+    n = packed.shape[0]
+    for digit in range(PASSES):
+        for bucket in range(DIGITS):
+            counts[digit, bucket] = 0
+    for i in range(n):
+        key = packed[i] >> np.uint64(32)
+        for digit in range(PASSES):
+            counts[digit, (key >> np.uint64(DIGIT_BITS * digit)) & np.uint64(DIGITS - 1)] += 1
+    source, target = packed, buffer
+    for digit in range(PASSES):
+        offset = 0
+        for bucket in range(DIGITS):
+            count = counts[digit, bucket]
+            counts[digit, bucket] = offset
+            offset += count
+        shift = np.uint64(32 + DIGIT_BITS * digit)
+        for i in range(n):
+            item = source[i]
+            bucket = (item >> shift) & np.uint64(DIGITS - 1)
+            target[counts[digit, bucket]] = item
+            counts[digit, bucket] += 1
+        source, target = target, source
+
+
+@part
+def _repair(column, packed):
+    """Insertion sort of what the key left equal. Gives up (False) when that is too much work."""
+    n = packed.shape[0]
+    budget = 8 * n
+    for i in range(1, n):
+        item = packed[i]
+        value = column[item & ROW_MASK]
+        j = i
+        while j > 0 and column[packed[j - 1] & ROW_MASK] > value:
+            packed[j] = packed[j - 1]
+            j -= 1
+        packed[j] = item
+        budget -= i - j
+        if budget < 0:
+            return False
+    return True
+
+
+@part
+def _sort_by_bits(bits, packed, buffer, counts):
+    """Sort by all 64 bits of the floats, low half first: always linear, twice the passes."""
+    n = bits.shape[0]
+    for i in range(n):
+        packed[i] = (_ordered(bits[i]) & ROW_MASK) << np.uint64(32) | np.uint64(i)
+    _sort_by_key(packed, buffer, counts)
+    for i in range(n):
+        row = buffer[i] & ROW_MASK
+        packed[i] = (_ordered(bits[row]) & ~ROW_MASK) | row
+    _sort_by_key(packed, buffer, counts)
+
+
+@part
+def _ordered(bits):
+    """Map the bits of a float to an integer of the same order."""
+    if bits >> np.uint64(63):
+        return ~bits
+    return bits | np.uint64(1 << 63)
+
+
+@part
+def argsort_column(column, bits, packed, buffer, counts):
+    """Rows in increasing order of `column` (equal values by row), into the low half of `buffer`.
+
+    `bits` is the column seen as uint64; `packed` and `counts` are scratch.
+
+    A linear map to 32-bit keys needs three passes; what shares a key is put right by insertion. Where the
+    values crowd together (outliers, huge offsets) that would be slow, and all bits of the floats are sorted.
+    """
+    n = column.shape[0]
+    low, high = column[0], column[0]
+    for i in range(n):
+        low = min(low, column[i])
+        high = max(high, column[i])
+    scale = np.float64(0xFFFFFFFF) / (high - low)
+    if 0.0 < scale < np.inf:
+        for i in range(n):
+            packed[i] = np.uint64((column[i] - low) * scale) << np.uint64(32) | np.uint64(i)
+        _sort_by_key(packed, buffer, counts)
+        if _repair(column, buffer):
+            return
+    _sort_by_bits(bits, packed, buffer, counts)

@@ -1,0 +1,80 @@
+"""Checking the parameters that robust estimators share, and turning them into numbers."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hardwood.grow.tree import CRITERIA, GrowOptions
+
+UNLIMITED = np.iinfo(np.int64).max
+
+
+def is_integer(value: Any) -> bool:
+    """Say whether a value is a whole number (a bool is not)."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """Return a real number within [low, high], or say what is wrong with it."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and low <= value <= high):
+        upper = f" and <= {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name}={value!r}: expected a number >= {low:g}{upper}")
+    return float(value)
+
+
+def check_optional_integer(name: str, value: Any, low: int) -> int:
+    """Return an integer >= low, or 'no limit' for None."""
+    if value is None:
+        return UNLIMITED
+    if not (is_integer(value) and value >= low):
+        raise ValueError(f"{name}={value!r}: expected None or an integer >= {low}")
+    return int(value)
+
+
+def check_size(name: str, value: Any, low: int, n_rows: int) -> int:
+    """Return a number of rows, given as such or as a share of all rows."""
+    if is_integer(value) and value >= low:
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < value <= 1.0:
+        return max(low, math.ceil(value * n_rows))
+    raise ValueError(f"{name}={value!r}: expected an integer >= {low} or a share of the rows in (0, 1]")
+
+
+def check_max_features(value: Any, n_features: int) -> int:
+    """Return how many features a node tries."""
+    if value is None:
+        return n_features
+    if isinstance(value, str) and value in ("sqrt", "log2"):
+        root = math.sqrt(n_features) if value == "sqrt" else math.log2(n_features)
+        return max(1, int(root))
+    if is_integer(value) and value >= 1:
+        return min(int(value), n_features)
+    if isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < value <= 1.0:
+        return max(1, int(value * n_features))
+    raise ValueError(
+        f"max_features={value!r}: expected None, 'sqrt', 'log2', an integer >= 1 or a share of the features in (0, 1]"
+    )
+
+
+def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
+    """Read an estimator's growing parameters for a table of this size."""
+    if estimator.criterion not in CRITERIA:
+        raise ValueError(f"criterion={estimator.criterion!r}: expected one of {', '.join(map(repr, CRITERIA))}")
+    max_leaf_nodes = check_optional_integer("max_leaf_nodes", estimator.max_leaf_nodes, 2)
+    return GrowOptions(
+        criterion=estimator.criterion,
+        rho=check_number("rho", estimator.rho, 0.0, 1.0),
+        max_depth=check_optional_integer("max_depth", estimator.max_depth, 1),
+        min_samples_split=check_size("min_samples_split", estimator.min_samples_split, 2, n_rows),
+        min_samples_leaf=check_size("min_samples_leaf", estimator.min_samples_leaf, 1, n_rows),
+        min_impurity_decrease=check_number("min_impurity_decrease", estimator.min_impurity_decrease, 0.0),
+        max_features=check_max_features(estimator.max_features, n_features),
+        max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
+        seed=int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)),
+        n_threads=joblib.effective_n_jobs(estimator.n_jobs),
+    )

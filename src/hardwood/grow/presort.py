@@ -1,0 +1,60 @@
+"""What is prepared once per tree: the attacker's moves as shifts, and every feature's shifted orders."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hardwood._kernels import growing, nominal
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.orders import make_scratch, presort
+from hardwood.threat import Reach
+
+
+def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:
+    """Turn a reach into the shifts of both orientations, and give every feature its order slots.
+
+    A feature that nobody can move has one order for both orientations; so has a categorical one.
+    """
+    n_features = len(reach.left)
+    shift = np.zeros((n_features, 2, 2))
+    if attacks[0]:
+        shift[:, 0, 0], shift[:, 1, 0] = reach.right, -reach.left
+    if attacks[1]:
+        shift[:, 0, 1], shift[:, 1, 1] = -reach.left, reach.right
+    size = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
+    two_orders = (shift != 0.0).any(axis=(1, 2))
+    last_slot = np.cumsum(1 + two_orders) - 1
+    slots = np.column_stack([last_slot - two_orders, last_slot])
+    return growing.Moves(shift=shift, size=size, slots=slots)
+
+
+def lay_out_categories(reach: Reach, attacks: np.ndarray) -> nominal.Categories | None:
+    """The category matrices one after another; None for a table without categorical features."""
+    matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in reach.categories]
+    count = np.array([len(m) for m in matrices])
+    if not count.any():
+        return None
+    return nominal.Categories(
+        count=count,
+        reach=np.concatenate([m.ravel() for m in matrices]),
+        reach_start=np.cumsum(count**2) - count**2,
+        attacks=attacks,
+        sides=np.zeros((count.max(), 2, 2), dtype=np.uint8),
+        goes_left=np.zeros((0, count.max()), dtype=np.uint8),
+    )
+
+
+def fill_orders(
+    X: np.ndarray,
+    is_one: np.ndarray,
+    splits: np.ndarray,
+    moves: growing.Moves,
+    run: Callable[..., list[object]],
+    shares: list[tuple[int, int]],
+) -> np.ndarray:
+    """Sort all samples of every feature by their shifted position: uint32 (slot, sample)."""
+    n_samples = len(X) + int(splits[is_one].sum())
+    orders = np.empty((int(moves.slots.max()) + 1, n_samples), dtype=np.uint32)
+    context = (frozen(X), is_one, int((is_one == 0).sum()), splits, *moves)
+    run(presort, [(*context, *share, orders, make_scratch(len(X), n_samples)) for share in shares])
+    return orders

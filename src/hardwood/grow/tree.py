@@ -1,0 +1,301 @@
+"""Growing one robust tree.
+
+The paper's Algorithm 2 with its Algorithm 1 replaced by the shift theorem. A split is good if one side stays richer in a
+class whatever the attacker does. Say the left side is class 0's (orientation 0): the attacker's best answer is to send every
+class-1 sample that can get there left and every class-0 sample that can get there right, that is, to treat each sample as if
+it sat at one end of its reach::
+
+    orientation 0 (left is class 0's)    class 0 at x + right reach    class 1 at x - left reach
+    orientation 1 (left is class 1's)    class 0 at x - left reach     class 1 at x + right reach
+
+So the best robust split is the better of two ordinary scans over shifted values, keeping only cuts whose orientation holds,
+and samples go to the child where their shifted value falls. Each order is sorted once, before the first node.
+
+========================  ===========================================================
+paper                     here
+========================  ===========================================================
+``L``, ``R``, ``LI/RI``   never formed: a shifted position says which side a sample takes
+``S_robust``              `_kernels.scoring.gain`
+``x', y'``                the corner of the box: all movable samples that hurt, none that help
+``rho``                   `class_count`: a row is a moving part rho and a staying part 1 - rho
+========================  ===========================================================
+
+With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an attacking
+class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never does: an attacker
+either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes the tree's objective the
+plain mixture of natural and adversarial impurity.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hardwood._kernels import growing, nominal
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.orders import MAX_ROWS
+from hardwood._kernels.scanning import BLOCK
+from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
+from hardwood.ensemble import TreeEnsemble, pack_categories
+from hardwood.grow.presort import fill_orders, lay_out_categories, lay_out_moves
+from hardwood.table import Schema
+from hardwood.threat import Reach
+
+CRITERIA = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
+
+# Nodes with fewer samples are not worth handing to threads.
+LARGE_NODE = 1 << 14
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class GrowOptions:
+    """When to stop growing and how to choose, every default already resolved to a number."""
+
+    criterion: str
+    rho: float
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_impurity_decrease: float
+    max_features: int
+    max_leaf_nodes: int | None
+    seed: int
+    n_threads: int
+
+
+def grow_tree(
+    X: np.ndarray,
+    is_one: np.ndarray,
+    sample_weight: np.ndarray | None,
+    class_weight: np.ndarray,
+    reach: Reach,
+    schema: Schema,
+    classes: np.ndarray,
+    options: GrowOptions,
+) -> TreeEnsemble:
+    """Grow one tree on an encoded matrix.
+
+    Parameters
+    ----------
+    X : float64 (n, features), as `Schema.encode` makes it
+    is_one : uint8 (n,), the class of each row
+    sample_weight : float64 (n,) or None, positive
+    class_weight : float64 (2,)
+    """
+    if len(X) > MAX_ROWS:
+        raise ValueError(f"X has {len(X)} rows; at most {MAX_ROWS} are supported.")
+    attacks = reach.attacks if options.rho > 0.0 else np.zeros(2, dtype=bool)
+    with _threads(options.n_threads) as run:
+        moves = lay_out_moves(reach, attacks)
+        samples = _prepare(X, is_one, sample_weight, class_weight, attacks, moves, options, run)
+        grower = _Grower(samples, moves, lay_out_categories(reach, attacks), _limits(samples, options), run, options.n_threads)
+        grower.plant(is_one, options.seed)
+        grower.grow()
+    return _harvest(grower, schema, classes)
+
+
+Runner = Callable[[Callable[..., object], list[tuple[object, ...]]], list[object]]
+
+
+@contextmanager
+def _threads(n_threads: int) -> Iterator[Runner]:
+    """A way to call a kernel on several argument tuples: one after another, or each in a thread."""
+    if n_threads == 1:
+        yield lambda function, calls: [function(*call) for call in calls]
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield lambda function, calls: list(pool.map(lambda call: function(*call), calls))
+
+
+def _shares(n_items: int, n_threads: int) -> list[tuple[int, int]]:
+    """Cut `range(n_items)` into one contiguous share per thread."""
+    edges = np.linspace(0, n_items, min(n_items, n_threads) + 1).astype(int).tolist()
+    return list(pairwise(edges))
+
+
+def _prepare(
+    X: np.ndarray,
+    is_one: np.ndarray,
+    sample_weight: np.ndarray | None,
+    class_weight: np.ndarray,
+    attacks: np.ndarray,
+    moves: growing.Moves,
+    options: GrowOptions,
+    run: Runner,
+) -> growing.Samples:
+    """Sort every feature in both orientations, and weigh the samples."""
+    rho = options.rho
+    splits = attacks & (rho < 1.0)  # classes whose rows are two samples
+    orders = fill_orders(X, is_one, splits, moves, run, _shares(X.shape[1], options.n_threads))
+    class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
+    weight = np.empty(0)
+    if sample_weight is not None:
+        row_weight = sample_weight * class_weight[is_one]
+        weight = row_weight * class_count[is_one, 0]
+        if splits.any():
+            weight = np.concatenate([weight, row_weight * class_count[is_one, 1]])
+    return growing.Samples(
+        X=frozen(X),
+        orders=orders,
+        weight=weight,
+        class_weight=class_count * class_weight[:, None],
+        class_count=class_count,
+        side=np.empty(len(X) * (2 if splits.any() else 1), dtype=np.uint8),
+    )
+
+
+def _limits(samples: growing.Samples, options: GrowOptions) -> growing.Limits:
+    whole_rows = bool((samples.class_count[:, 0] == 1.0).all())
+    any_leaf = options.min_samples_leaf <= 1 and whole_rows
+    return growing.Limits(
+        criterion=CRITERIA[options.criterion],
+        max_depth=options.max_depth,
+        # Parts of rows are added up in floating point: a whole row may come out a trifle short.
+        min_split=options.min_samples_split - 1e-6,
+        min_leaf=0.0 if any_leaf else options.min_samples_leaf - 1e-6,
+        min_gain=options.min_impurity_decrease,
+        max_features=options.max_features,
+        max_leaves=_NEVER if options.max_leaf_nodes is None else options.max_leaf_nodes,
+        best_first=options.max_leaf_nodes is not None,
+    )
+
+
+class _Grower:
+    """One tree while it grows: its arrays, and the loop around the kernels."""
+
+    def __init__(
+        self,
+        samples: growing.Samples,
+        moves: growing.Moves,
+        categories: nominal.Categories | None,
+        limits: growing.Limits,
+        run: Runner,
+        n_threads: int,
+    ) -> None:
+        self.samples = samples
+        self.moves = moves
+        self.categories = categories
+        self.limits = limits
+        self.run = run
+        self.n_threads = n_threads
+        self.nodes = np.zeros(0, dtype=growing.NODE)
+        self.frontier = growing.Frontier(np.empty(0, dtype=np.int64), np.zeros(3, dtype=np.int64))
+        self._resize(256)
+
+    def _resize(self, capacity: int) -> None:
+        self.nodes = _lengthen(self.nodes, capacity)
+        self.frontier = self.frontier._replace(heap=_lengthen(self.frontier.heap, capacity))
+        if self.categories is not None:
+            self.categories = self.categories._replace(goes_left=_lengthen(self.categories.goes_left, capacity))
+
+    def plant(self, is_one: np.ndarray, seed: int) -> None:
+        """Make the root."""
+        samples = self.samples
+        if len(samples.weight):
+            label = np.tile(is_one, len(samples.weight) // len(is_one))
+            zero, one = np.bincount(label, samples.weight, minlength=2)
+        else:
+            zero, one = np.bincount(is_one, minlength=2) * samples.class_weight.sum(axis=1)
+        root = self.nodes[0]
+        root["feature"] = root["left"] = root["parent"] = -1
+        root["end"] = samples.orders.shape[1]
+        root["zero"], root["one"], root["count"], root["seed"] = zero, one, len(is_one), seed
+        self.frontier.sizes[:] = 1, 0, 1
+        # The relative slack lets a gain that equals the bound but for rounding pass, as scikit-learn does.
+        self.limits = self.limits._replace(min_gain=self.limits.min_gain * (zero + one) * (1.0 - 1e-12))
+
+    def grow(self) -> None:
+        """Split the frontier's nodes until none is left; large ones with all threads."""
+        threaded = self.n_threads > 1
+        works = [self._workspace() for _ in range(self.n_threads)]
+        if threaded:
+            self._evaluate(0, works)
+        while True:
+            context = (self.samples, self.moves, self.categories, self.limits, self.nodes, self.frontier)
+            reason, node = growing.grow(*context, LARGE_NODE if threaded else _NEVER, works[0])
+            if reason == growing.DONE:
+                return
+            if reason == growing.FULL:
+                self._resize(2 * len(self.nodes))
+            elif growing.split(*context, node, works[0]):
+                shares = zip(_shares(self.samples.X.shape[1], self.n_threads), works, strict=False)
+                context = (self.samples, self.moves, self.categories, self.nodes, node)
+                self.run(growing.divide, [(*context, *share, work) for share, work in shares])
+                left = int(self.nodes["left"][node])
+                self._evaluate(left, works)
+                self._evaluate(left + 1, works)
+
+    def _evaluate(self, node: int, works: list[growing.Workspace]) -> None:
+        """Find a node's best split, the features shared out among the threads."""
+        n_features = self.samples.X.shape[1]
+        context = (self.samples, self.moves, self.categories, self.limits, self.nodes)
+        begin, end = 0, min(self.limits.max_features, n_features)
+        while begin < n_features:  # once, unless none of the first max_features features can split
+            shares = zip(_shares(end - begin, self.n_threads), works, strict=False)
+            calls = [(*context, node, begin + first, begin + last, work) for (first, last), work in shares]
+            found = self.run(growing.search, calls)
+            best = max(range(len(found)), key=lambda k: found[k][0])  # the first of equals, as in one thread
+            if found[best][1] >= 0:
+                growing.settle(*context, self.frontier, node, *found[best], works[best].goes_left)
+                return
+            begin, end = end, end + 1
+
+    def _workspace(self) -> growing.Workspace:
+        n_samples = self.samples.orders.shape[1]
+        n_blocks = n_samples // BLOCK + 3
+        return growing.Workspace(
+            features=np.empty(self.samples.X.shape[1], dtype=np.int64),
+            goes_left=np.zeros(0 if self.categories is None else self.categories.goes_left.shape[1], dtype=np.uint8),
+            counts=np.zeros((n_blocks, 4), dtype=np.int64),
+            bounds=np.empty(n_blocks),
+            tally=np.empty((2, 2, 2, 2)),
+            spill=np.empty(n_samples, dtype=np.uint32),
+        )
+
+
+def _lengthen(array: np.ndarray, length: int) -> np.ndarray:
+    longer = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemble:
+    """The finished tree, without what only growing needed."""
+    n_nodes = int(grower.frontier.sizes[0])
+    nodes = grower.nodes[:n_nodes]
+    left = nodes["left"].astype(np.int32)
+    is_leaf = left < 0
+    feature = np.where(is_leaf, -1, nodes["feature"]).astype(np.int32)
+    weight = np.column_stack([nodes["zero"], nodes["one"]])
+    cover = weight.sum(axis=1)
+    heavier_left = np.zeros(n_nodes, dtype=bool)
+    inner = np.flatnonzero(~is_leaf)
+    heavier_left[inner] = cover[left[inner]] >= cover[left[inner] + 1]
+    left_sets = {}
+    if grower.categories is not None:
+        count = grower.categories.count[feature]
+        left_sets = {
+            node: grower.categories.goes_left[node, : count[node]] == 1
+            for node in inner[count[inner] > 0].tolist()
+        }
+    start, words = pack_categories(n_nodes, left_sets)
+    return TreeEnsemble(
+        root=np.zeros(1, dtype=np.int32),
+        feature=feature,
+        threshold=np.where(is_leaf | (start >= 0), 0.0, nodes["threshold"]),
+        left=left,
+        right=np.where(is_leaf, -1, left + 1).astype(np.int32),
+        value=weight / cover[:, None],
+        cover=cover,
+        missing_left=heavier_left,
+        category_start=start,
+        category_words=words,
+        base_score=np.zeros(2),
+        link="probability",
+        classes=classes,
+        schema=schema,
+    )

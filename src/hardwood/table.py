@@ -1,0 +1,460 @@
+"""What the columns of a table are, and the float64 matrix every kernel works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a table are: their names and, where categorical, their labels.
+
+    A schema turns a table into the float64 matrix that the kernels work on, and back. Numbers stay
+    what they are; label ``k`` of a categorical column becomes the number ``k``. With ``c`` labels,
+    ``c`` is the code of every value that is not among them, missing values included.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns.
+    feature_names : sequence of str, or None
+        One name per column, or None for a table without names.
+    categories : sequence
+        Per column None (numerical) or its labels: str, int, finite float or bool, each once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [31, 54], "color": pd.Categorical(["red", "blue"])})
+    >>> schema = Schema.from_table(table)
+    >>> schema
+    Schema(n_features=2, feature_names=('age', 'color'), categories=(None, ('blue', 'red')))
+    >>> schema.encode(table)
+    array([[31.,  1.],
+           [54.,  0.]])
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    categories: tuple[tuple[Label, ...] | None, ...]
+
+    def __post_init__(self) -> None:
+        n, names, categories = self.n_features, self.feature_names, self.categories
+        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"n_features: expected an integer >= 1, got {n!r}")
+        if names is not None:
+            if not isinstance(names, (list, tuple)) or len(names) != n:
+                raise ValueError(f"feature_names: expected {n} names or None, got {names!r}")
+            if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
+                raise ValueError(f"feature_names: expected strings, each once, got {names!r}")
+        if not isinstance(categories, (list, tuple)) or len(categories) != n:
+            raise ValueError(
+                f"categories: expected {n} entries (None or a list of labels), got {categories!r}"
+            )
+        for j, labels in enumerate(categories):
+            if labels is not None:
+                _check_labels(labels, f"categories of {_where(names, j)}")
+        object.__setattr__(self, "n_features", int(n))
+        object.__setattr__(self, "feature_names", None if names is None else tuple(names))
+        as_tuples = tuple(None if labels is None else tuple(labels) for labels in categories)
+        object.__setattr__(self, "categories", as_tuples)
+
+    @classmethod
+    def numeric(cls, n_features: int, feature_names: Sequence[str] | None = None) -> Schema:
+        """Describe a table of numbers.
+
+        Examples
+        --------
+        >>> Schema.numeric(2)
+        Schema(n_features=2, feature_names=None, categories=(None, None))
+        """
+        names = None if feature_names is None else tuple(feature_names)
+        return cls(n_features, names, (None,) * n_features)
+
+    @classmethod
+    def from_table(cls, X: Any, categorical_features: Any = "from_dtype") -> Schema:
+        """Read the schema off a table.
+
+        Parameters
+        ----------
+        X : pandas or polars DataFrame, or array-like of shape (n_rows, n_features)
+            Text is accepted in categorical columns only. As in scikit-learn, column names that
+            are not strings are ignored.
+        categorical_features : "from_dtype", None or array-like
+            Which columns are categorical: those whose dtype says so (pandas ``category``, polars
+            ``Categorical`` and ``Enum``), none, or the listed ones (names, indices or a boolean
+            mask) and no others.
+
+        Returns
+        -------
+        Schema
+            The labels of a categorical column are the values that occur in it together with those
+            that its dtype declares, sorted. Whether numbers are finite is checked by `encode`.
+
+        Examples
+        --------
+        >>> Schema.from_table([["red", 1.5], ["blue", 2.5]], categorical_features=[0]).categories
+        (('blue', 'red'), None)
+        """
+        table = _open(X)
+        names, n_features = _column_names(table), table.shape[1]
+        chosen = _chosen_columns(table, categorical_features)
+        categories: list[tuple[Label, ...] | None] = []
+        for j in range(n_features):
+            column, where = _column(table, j), _where(names, j)
+            if j in chosen:
+                categories.append(_read_labels(column, where))
+            else:
+                _numbers(column, where)
+                categories.append(None)
+        return cls(n_features, names, tuple(categories))
+
+    def encode(self, X: Any, *, allow_nan: bool = False) -> np.ndarray:
+        """Turn a table into the matrix that the kernels work on.
+
+        Parameters
+        ----------
+        X : pandas or polars DataFrame, or array-like of shape (n_rows, n_features)
+            Categorical columns hold labels, never codes, whatever the container.
+        allow_nan : bool, default False
+            Whether numerical values may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            float64 and C-ordered. Not a copy of `X` where `X` is just that.
+
+        Examples
+        --------
+        >>> schema = Schema(2, None, (None, ("blue", "red")))
+        >>> schema.encode([[0.5, "red"], [1.5, "purple"]])
+        array([[0.5, 1. ],
+               [1.5, 2. ]])
+        """
+        table = _open(X)
+        self._check_columns(table)
+        if self._is_numerical and _is_plain_numbers(table):
+            matrix = table
+        else:
+            matrix = np.empty((len(table), self.n_features))
+            for j, labels in enumerate(self.categories):
+                column, where = _column(table, j), _where(self.feature_names, j)
+                matrix[:, j] = (
+                    _numbers(column, where) if labels is None else _codes(column, labels, where)
+                )
+        finite = "allow-nan" if allow_nan else True
+        return np.asarray(
+            check_array(
+                matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=finite
+            )
+        )
+
+    def decode(self, matrix: Any) -> Any:
+        """Turn a matrix back into a table that a person can read.
+
+        Parameters
+        ----------
+        matrix : array-like of shape (n_rows, n_features)
+            Rows as `encode` returns them. NaN stays a missing value, also in categorical columns.
+
+        Returns
+        -------
+        DataFrame or ndarray
+            A pandas DataFrame if the columns have names and pandas is installed. Otherwise an
+            array: of float64, or of objects if a column is categorical. A category that is not in
+            the schema is a missing value.
+
+        Examples
+        --------
+        >>> Schema(2, None, (None, ("blue", "red"))).decode([[0.5, 1.0], [1.5, 2.0]])
+        array([[0.5, 'red'],
+               [1.5, None]], dtype=object)
+        """
+        matrix = np.asarray(matrix, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[1] != self.n_features:
+            raise ValueError(
+                f"matrix: expected shape (n_rows, {self.n_features}), got {matrix.shape}"
+            )
+        pandas = None if self.feature_names is None else _pandas_if_installed()
+        if pandas is None:
+            table = matrix if self._is_numerical else matrix.astype(object)
+            for j, labels in enumerate(self.categories):
+                if labels is not None:
+                    table[:, j] = _labels_of(matrix[:, j], labels)
+            return table
+        frame = pandas.DataFrame(matrix, columns=list(self.feature_names or ()))
+        for j, labels in enumerate(self.categories):
+            if labels is not None:
+                values = _labels_of(matrix[:, j], labels)
+                frame[self.name(j)] = pandas.Categorical(values, categories=list(labels))
+        return frame
+
+    def key(self, j: int) -> str | int:
+        """Return what feature `j` goes by: its name, or its index in a table without names.
+
+        Examples
+        --------
+        >>> Schema.numeric(2, ["age", "income"]).key(1), Schema.numeric(2).key(1)
+        ('income', 1)
+        """
+        return j if self.feature_names is None else self.feature_names[j]
+
+    def name(self, j: int) -> str:
+        """Return the name of feature `j` to show to a person.
+
+        Examples
+        --------
+        >>> Schema.numeric(2, ["age", "income"]).name(1), Schema.numeric(2).name(1)
+        ('income', 'feature 1')
+        """
+        return f"feature {j}" if self.feature_names is None else self.feature_names[j]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists, strings and numbers, for JSON.
+
+        Examples
+        --------
+        >>> Schema(1, ("color",), (("blue", "red"),)).to_dict()
+        {'n_features': 1, 'feature_names': ['color'], 'categories': [['blue', 'red']]}
+        """
+        return {
+            "n_features": self.n_features,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "categories": [None if labels is None else list(labels) for labels in self.categories],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Schema:
+        """Read back what `to_dict` wrote, and check it.
+
+        Examples
+        --------
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> Schema.from_dict(schema.to_dict()) == schema
+        True
+        """
+        expected = ["categories", "feature_names", "n_features"]
+        if not isinstance(record, Mapping) or sorted(map(str, record)) != expected:
+            found = list(record) if isinstance(record, Mapping) else record
+            raise ValueError(f"schema: expected an object with the keys {expected}, got {found!r}")
+        return cls(**record)
+
+    @property
+    def _is_numerical(self) -> bool:
+        return all(labels is None for labels in self.categories)
+
+    def _check_columns(self, table: Any) -> None:
+        """Refuse a table with other columns, in the words that `check_estimator` looks for."""
+        names = _column_names(table)
+        if names is not None and self.feature_names is not None and names != self.feature_names:
+            unseen = sorted(set(names) - set(self.feature_names))
+            missing = sorted(set(self.feature_names) - set(names))
+            message = "The feature names should match those that were passed during fit.\n"
+            if unseen:
+                message += "Feature names unseen at fit time:\n" + _bullets(unseen)
+            if missing:
+                message += "Feature names seen at fit time, yet now missing:\n" + _bullets(missing)
+            if not unseen and not missing:
+                message += "Feature names must be in the same order as they were in fit.\n"
+            raise ValueError(message)
+        if table.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but Schema is expecting {self.n_features} "
+                "features as input"
+            )
+
+
+def _bullets(names: list[str]) -> str:
+    shown = names if len(names) <= 5 else [*names[:5], "..."]
+    return "".join(f"- {name}\n" for name in shown)
+
+
+def _where(names: Sequence[str] | None, j: int) -> str:
+    return f"feature {j if names is None else names[j]!r}"
+
+
+def _pandas_if_installed() -> ModuleType | None:
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas
+
+
+def _open(X: Any) -> Any:
+    """Return a DataFrame as it is and anything else as a two-dimensional array of its own dtype."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return X
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        # Left to itself, NumPy turns the numbers of a mixed list into text.
+        X = np.asarray(X, dtype=object)
+    return check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+
+
+def _column(table: Any, j: int) -> Any:
+    return table[:, j] if isinstance(table, np.ndarray) else table[table.columns[j]]
+
+
+def _values(column: Any) -> np.ndarray:
+    return column if isinstance(column, np.ndarray) else column.to_numpy()
+
+
+def _column_names(table: Any) -> tuple[str, ...] | None:
+    """Return the names of a DataFrame's columns if they are strings."""
+    if isinstance(table, np.ndarray):
+        return None
+    names = list(table.columns)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X: column name {twice!r} occurs more than once; rename a column")
+    strings = [isinstance(name, str) for name in names]
+    if any(strings) and not all(strings):
+        raise TypeError(
+            f"X: column names must all be strings or none, got {names[strings.index(False)]!r} "
+            f"beside {names[strings.index(True)]!r}; X.columns = X.columns.astype(str) helps"
+        )
+    return tuple(map(str, names)) if names and all(strings) else None
+
+
+def _is_plain_numbers(table: Any) -> bool:
+    """Say whether the table is numbers in NumPy dtypes throughout: `check_array` can have it."""
+    dtypes = [table.dtype] if isinstance(table, np.ndarray) else list(table.dtypes)
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+
+
+def _chosen_columns(table: Any, categorical_features: Any) -> set[int]:
+    """Return the indices of the columns that `categorical_features` speaks of."""
+    if categorical_features is None:
+        return set()
+    n_features, names = table.shape[1], _column_names(table)
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        dtypes = [str(_column(table, j).dtype) for j in range(n_features)]
+        return {
+            j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))
+        }
+    if isinstance(categorical_features, (str, bytes)) or not hasattr(
+        categorical_features, "__iter__"
+    ):
+        raise ValueError(
+            f"categorical_features: {categorical_features!r} is neither 'from_dtype' nor None nor "
+            "a list of names or indices nor a boolean mask"
+        )
+    items = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
+    if items and all(isinstance(item, bool) for item in items):
+        if len(items) != n_features:
+            raise ValueError(
+                f"categorical_features: the mask has {len(items)} entries, "
+                f"but X has {n_features} features"
+            )
+        return {j for j, item in enumerate(items) if item}
+    return {_position(item, names, n_features) for item in items}
+
+
+def _position(item: Any, names: tuple[str, ...] | None, n_features: int) -> int:
+    if isinstance(item, str):
+        if names is None or item not in names:
+            known = "X has no column names" if names is None else f"the columns are {list(names)}"
+            raise ValueError(f"categorical_features: unknown column {item!r}; {known}")
+        return names.index(item)
+    if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < n_features:
+        raise ValueError(
+            f"categorical_features: {item!r} is neither a column name nor an index from 0 to "
+            f"{n_features - 1}"
+        )
+    return item
+
+
+def _is_missing(value: Any) -> bool:
+    """Recognise None, NaN and the markers of pandas, which may not be installed."""
+    if isinstance(value, (float, np.floating)):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _numbers(column: Any, where: str) -> np.ndarray:
+    """Return a numerical column; NaN where a value is missing."""
+    values = _values(column)
+    if values.dtype.kind in "biuf":
+        return values
+    if set(map(type, values)) <= {bool, int, float}:
+        return values.astype(np.float64)
+    return np.fromiter((_number(value, where) for value in values), np.float64, len(values))
+
+
+def _number(value: Any, where: str) -> float:
+    remedy = "declare the column in categorical_features or convert it to numbers"
+    # Text is refused even where it reads as a number: it may be a code, such as '01234'.
+    if isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
+        shown = str(value) if isinstance(value, str) else value
+        raise ValueError(f"X: {where} holds {shown!r}, which is not a number; {remedy}")
+    if _is_missing(value):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"X: {where} holds {value!r}: {error}; {remedy}") from None
+
+
+def _codes(column: Any, labels: tuple[Label, ...], where: str) -> np.ndarray:
+    """Return a categorical column as codes; what is not among the labels gets one past the last."""
+    unseen = len(labels)
+    code_of = {label: code for code, label in enumerate(labels)}
+    if str(column.dtype) == "category":
+        # pandas: look each category up once, not each row. A missing value has code -1: the last.
+        codes = [code_of.get(category, unseen) for category in column.cat.categories]
+        return np.array([*codes, unseen])[column.cat.codes.to_numpy()]
+    values = _values(column).tolist()
+    try:
+        return np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
+    except TypeError as error:
+        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+
+
+def _labels_of(codes: np.ndarray, labels: tuple[Label, ...]) -> np.ndarray:
+    """Return the labels of codes, None for NaN and for the code of categories never seen."""
+    label_of = np.array([*labels, None], dtype=object)
+    return label_of[np.where(np.isnan(codes), len(labels), codes).astype(np.intp)]
+
+
+def _read_labels(column: Any, where: str) -> tuple[Label, ...]:
+    """Return the labels that occur in a column or that its dtype declares, sorted."""
+    values = _values(column)
+    if values.dtype.kind not in "biufOUS":
+        raise ValueError(f"X: {where} is {values.dtype}; convert its categories to text or numbers")
+    declares = str(column.dtype).startswith(("category", "Enum"))
+    try:
+        distinct = {(type(value), value) for value in values.tolist()}
+        plain = [value.item() if isinstance(value, np.generic) else value for _, value in distinct]
+        if any(map(_is_missing, plain)):
+            raise ValueError(
+                f"X: {where} is categorical and has a missing value; give missing values a "
+                "category of their own, such as 'missing', or drop the rows"
+            )
+        plain += list(column.dtype.categories) if declares else []
+        # Equal labels of different types (1, True) are one; the type's name decides which stays.
+        labels = sorted({(type(value).__name__, value) for value in plain})
+    except TypeError as error:
+        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+    return tuple(dict.fromkeys(value for _, value in labels))
+
+
+def _check_labels(labels: Any, where: str) -> None:
+    if not isinstance(labels, (list, tuple)):
+        raise ValueError(f"{where}: expected None or a list of labels, got {labels!r}")
+    for label in labels:
+        finite = not isinstance(label, float) or math.isfinite(label)
+        if not isinstance(label, (str, int, float)) or not finite:
+            raise ValueError(
+                f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text"
+            )
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"{where}: a label occurs more than once in {labels!r}")

@@ -1,0 +1,599 @@
+"""What an attacker may do to a row: in the user's words, and as arrays for one table."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import numbers
+import os
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardwood.files import write_whole
+from hardwood.table import Label, Schema
+
+_SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
+# "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
+_INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
+_ONE_FEATURE = "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
+_ALL_FEATURES = "give a distance >= 0, '<', '>', '<>', None, one entry per feature or a dict"
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What an attacker may do to the rows of one table, as read-only arrays.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_features,)
+        How far a value can be moved down and up; 0 where it is fixed or categorical.
+    categories : tuple
+        Per feature None (numerical) or a bool matrix of shape (c + 1, c + 1) for its c labels:
+        ``[a, b]`` says that category ``a`` may become ``b``. The last row and column stand for
+        the categories that are not in the schema; the diagonal is true.
+    attacks : ndarray of shape (n_classes,)
+        Which classes attack. A single True where there is no class information.
+
+    Examples
+    --------
+    >>> reach = ThreatModel([0.5, ">"]).resolve(Schema.numeric(2), ["ham", "spam"])
+    >>> reach.left, reach.right, reach.attacks
+    (array([0.5, 0. ]), array([0.5, inf]), array([ True,  True]))
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    categories: tuple[np.ndarray | None, ...]
+    attacks: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
+            object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
+        matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
+        object.__setattr__(self, "categories", tuple(matrices))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row can be changed at all."""
+        off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
+        movable = self.left.any() or self.right.any() or any(off_diagonal)
+        return not (movable and self.attacks.any())
+
+    def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and the highest value that each number can be moved to.
+
+        These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
+        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            A float64 matrix, as `Schema.encode` returns it.
+        class_index : ndarray of shape (n_rows,), or None
+            The position of each row's class among the classes. None: every row moves.
+
+        Returns
+        -------
+        lo, hi : ndarray of shape (n_rows, n_features)
+            Both equal to `X` in categorical columns and in rows of classes that do not attack.
+
+        Examples
+        --------
+        >>> reach = ThreatModel(0.5, attacking_classes=1).resolve(Schema.numeric(1), [0, 1])
+        >>> lo, hi = reach.box(np.array([[2.0], [2.0]]), np.array([0, 1]))
+        >>> lo.ravel(), hi.ravel()
+        (array([2. , 1.5]), array([2. , 2.5]))
+        """
+        with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
+            lo, hi = X - self.left, X + self.right
+        if class_index is not None:
+            still = ~self.attacks[class_index]
+            lo[still] = hi[still] = X[still]
+        return lo, hi
+
+
+class ThreatModel:
+    """What an attacker may do to a row, and which classes attack. Immutable.
+
+    Distances are in the units of the table. What can be done to one feature is spelled as
+
+    * ``None`` or ``""``: nothing;
+    * ``">"``, ``"<"``, ``"<>"``: increase it, decrease it, change it, without limit;
+    * a number: move it that far to either side;
+    * a pair ``(left, right)``: move it down by as much as `left`, up by as much as `right`;
+    * a dict ``{category: [categories it can become]}`` if it is categorical; ``"<>"`` there means
+      that any category can become any other, those not in the table included.
+
+    Parameters
+    ----------
+    features : None, number, str, list, dict or ThreatModel
+        None: nothing can be changed. A number or a string: the same for every feature; only
+        ``"<>"`` reaches the categorical ones. A list, tuple or array: one entry per feature, also
+        if its length is two. A dict or a pandas Series: by column name, or by index if the table
+        has no names; columns that are not named cannot be changed.
+    attacking_classes : None, label or list of labels
+        The classes whose rows are changed. None: all.
+
+    Examples
+    --------
+    >>> ThreatModel({"age": 2, "income": (0, np.inf)}, attacking_classes="fraud")
+    ThreatModel({'age': 2.0, 'income': '>'}, attacking_classes=['fraud'])
+    """
+
+    __slots__ = ("_attacking_classes", "_features")
+
+    _features: Any
+    _attacking_classes: tuple[Label, ...] | None
+
+    def __init__(self, features: Any = None, attacking_classes: Any = None) -> None:
+        given = isinstance(features, ThreatModel)
+        self._features = features._features if given else _shorten_table(features)
+        self._attacking_classes = features._attacking_classes if given else None
+        if attacking_classes is not None:
+            self._attacking_classes = _read_classes(attacking_classes)
+
+    @classmethod
+    def coerce(cls, spec: Any, attacking_classes: Any = None) -> ThreatModel:
+        """Return `spec` as a threat model, whatever its spelling.
+
+        Examples
+        --------
+        >>> ThreatModel.coerce(0.1, attacking_classes=[1])
+        ThreatModel(0.1, attacking_classes=[1])
+        """
+        if isinstance(spec, ThreatModel) and attacking_classes is None:
+            return spec
+        return cls(spec, attacking_classes)
+
+    @property
+    def features(self) -> Any:
+        """What can be done to the features, in the shortest spelling (a copy)."""
+        return copy.deepcopy(self._features)
+
+    @property
+    def attacking_classes(self) -> list[Label] | None:
+        """The labels of the classes that attack; None for all."""
+        return None if self._attacking_classes is None else list(self._attacking_classes)
+
+    def __repr__(self) -> str:
+        classes = self.attacking_classes
+        tail = "" if classes is None else f", attacking_classes={classes!r}"
+        return f"ThreatModel({self._features!r}{tail})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ThreatModel) and self._comparable() == other._comparable()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def resolve(self, schema: Schema, classes: Iterable[Any] | None = None) -> Reach:
+        """Turn the words into arrays for one table.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the columns are.
+        classes : sequence of labels, or None
+            The classes in the order of their indices. None: there is no class information, and
+            every row may be changed.
+
+        Returns
+        -------
+        Reach
+            A category that is named here but not in `schema` counts as one never seen.
+
+        Examples
+        --------
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> ThreatModel({"color": {"red": ["blue"]}}).resolve(schema).categories[0]
+        array([[ True, False, False],
+               [ True,  True, False],
+               [False, False,  True]])
+        """
+        entries = self._entries(schema)
+        _check_categories_known(entries, schema)
+        return _reach(entries, schema, self._attacks(classes))
+
+    def extend(self, schema: Schema) -> Schema:
+        """Add the categories that are named here to those of the schema, after the last.
+
+        Examples
+        --------
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> ThreatModel({"color": {"red": ["purple"]}}).extend(schema).categories
+        (('blue', 'red', 'purple'),)
+        """
+        entries = self._entries(schema)
+        _check_categories_known(entries, schema)
+        return _extended(entries, schema)
+
+    def named_categories(self) -> dict[str | int, set[Label]]:
+        """Return the categories that are named here, by column name or index.
+
+        Examples
+        --------
+        >>> sorted(ThreatModel([0.1, {"red": ["blue", "purple"]}]).named_categories()[1])
+        ['blue', 'purple', 'red']
+        """
+        table = self._features
+        table = dict(enumerate(table)) if isinstance(table, list) else table
+        entries = table.items() if isinstance(table, dict) else ()
+        return {key: set(_named(entry)) for key, entry in entries if isinstance(entry, dict)}
+
+    def contains(
+        self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None
+    ) -> np.ndarray:
+        """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
+
+        Parameters
+        ----------
+        X, X_adv : tables of the same shape
+            The rows before and after. A NaN in `X_adv` is never reached; a missing category
+            counts as one never seen.
+        y : array-like of shape (n_rows,), or None
+            The classes of the rows; needed if only some classes attack.
+        schema : Schema or None
+            What the columns are; by default ``Schema.from_table(X)``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Booleans, by the same two numbers as `Reach.box`.
+
+        Examples
+        --------
+        >>> ThreatModel([0.5, None]).contains([[1, 2], [1, 2]], [[1.5, 2], [1, 3]])
+        array([ True, False])
+        """
+        if schema is None:
+            # These rows need not hold any of the categories named: they are not the training table.
+            schema = Schema.from_table(X)
+            schema = _extended(self._entries(schema), schema)
+        else:
+            schema = self.extend(schema)
+        before, after = schema.encode(X), schema.encode(X_adv, allow_nan=True)
+        if len(before) != len(after):
+            raise ValueError(f"X_adv: {len(after)} rows, but X has {len(before)}")
+        moves = self._moves(y, len(before))
+        reach = _reach(self._entries(schema), schema, np.array([False, True]))
+        lo, hi = reach.box(before, moves.astype(np.intp))
+        inside = (lo <= after) & (after <= hi)
+        for j, allowed in enumerate(reach.categories):
+            if allowed is not None:
+                a, b = before[:, j].astype(np.intp), after[:, j].astype(np.intp)
+                inside[:, j] = np.where(moves, allowed[a, b], a == b)
+        return np.asarray(inside.all(axis=1))
+
+    def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the threat model as TOML text, and write it to `path` if one is given.
+
+        Keys of TOML are strings, so a category or a column index that is a number is written as
+        one, and read as standing for the number.
+
+        Examples
+        --------
+        >>> print(ThreatModel({"age": (1, 2), "income": ">"}, attacking_classes=[1]).to_toml())
+        attacking_classes = [1]
+        <BLANKLINE>
+        [features]
+        age = [1.0, 2.0]
+        income = ">"
+        <BLANKLINE>
+        """
+        lines = []
+        if self._attacking_classes is not None:
+            lines += [f"attacking_classes = {_toml(self._attacking_classes)}", ""]
+        if isinstance(self._features, dict):
+            lines.append("[features]")
+            lines += [f"{_toml_key(key)} = {_toml(e)}" for key, e in self._features.items()]
+        else:
+            lines.append(f"features = {_toml(self._features)}")
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+        return text
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> ThreatModel:
+        """Read a threat model from a TOML file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = ThreatModel({"age": 2}).to_toml(Path(folder) / "threat.toml")
+        ...     ThreatModel.from_toml(Path(folder) / "threat.toml")
+        ThreatModel({'age': 2.0})
+        """
+        try:
+            return cls.parse(Path(path).read_text(encoding="utf-8-sig"))
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+    @classmethod
+    def parse(cls, text: str) -> ThreatModel:
+        """Read a threat model from TOML text.
+
+        Examples
+        --------
+        >>> ThreatModel.parse('features = [0.5, "<", [0, inf], {red = ["blue"]}, ""]')
+        ThreatModel([0.5, '<', '>', {'red': ['blue']}, None])
+        """
+        try:
+            record = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"not valid TOML: {error}") from None
+        for key in record:
+            if key not in ("features", "attacking_classes"):
+                raise ValueError(
+                    f"unknown key {key!r}; the keys are 'features' and 'attacking_classes'"
+                )
+        return cls(**record)
+
+    def _comparable(self) -> tuple[Any, set[Label] | None]:
+        classes = self._attacking_classes
+        return _with_string_keys(self._features), None if classes is None else set(classes)
+
+    def _entries(self, schema: Schema) -> list[Any]:
+        """Return one entry per feature of a table, of a kind that suits the feature."""
+        table, n_features = self._features, schema.n_features
+        if isinstance(table, list):
+            if len(table) != n_features:
+                raise ValueError(
+                    f"threat: {len(table)} entries for a table of {n_features} features; "
+                    "give one entry per feature, or a dict by column name"
+                )
+            entries = list(table)
+        elif isinstance(table, dict):
+            entries = [None] * n_features
+            positions = {str(schema.key(j)): j for j in range(n_features)}
+            for key, entry in table.items():
+                if str(key) not in positions:
+                    shown = ", ".join([repr(schema.key(j)) for j in range(min(n_features, 20))])
+                    raise ValueError(
+                        f"threat for feature {key!r}: there is no such column; "
+                        f"the columns are {shown}{', ...' if n_features > 20 else ''}"
+                    )
+                entries[positions[str(key)]] = entry
+        else:
+            entries = [
+                table if labels is None or table == "<>" else None for labels in schema.categories
+            ]
+        for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
+            _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
+        return entries
+
+    def _attacks(self, classes: Iterable[Any] | None) -> np.ndarray:
+        """Say of each class whether it attacks."""
+        attackers = self._attacking_classes
+        if classes is None:
+            if attackers is not None:
+                raise ValueError(
+                    f"attacking_classes: {list(attackers)!r} is given, but there are no classes"
+                )
+            return np.array([True])
+        known = [_plain(label) for label in classes]
+        for label in attackers or ():
+            if label not in known:
+                raise ValueError(
+                    f"attacking_classes: {label!r} is not a class; the classes are {known!r}"
+                )
+        return np.array([attackers is None or label in attackers for label in known])
+
+    def _moves(self, y: Any, n_rows: int) -> np.ndarray:
+        """Say of each row whether its class attacks."""
+        attackers = self._attacking_classes
+        if y is None and attackers is not None:
+            raise ValueError(
+                f"y: needed to tell which rows may be moved, as attacking_classes={list(attackers)}"
+            )
+        if attackers is None:
+            return np.ones(n_rows, dtype=bool)
+        labels = np.asarray(y)
+        if labels.shape != (n_rows,):
+            raise ValueError(f"y: expected shape ({n_rows},), a label per row, got {labels.shape}")
+        return np.array([label in attackers for label in labels.tolist()])
+
+
+def _read_only(array: Any, dtype: Any) -> np.ndarray:
+    copied = np.array(array, dtype=dtype, order="C")
+    copied.setflags(write=False)
+    return copied
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python number or string that it stands for."""
+    is_scalar = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+    return value.item() if is_scalar else value
+
+
+def _shorten_table(features: Any) -> Any:
+    """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
+    features = features.tolist() if isinstance(features, np.ndarray) else features
+    if isinstance(features, (list, tuple)):
+        return [
+            _shorten(entry, f"threat for feature {j}", _ONE_FEATURE)
+            for j, entry in enumerate(features)
+        ]
+    if not callable(getattr(features, "items", None)):
+        return _shorten(features, "threat", _ALL_FEATURES)
+    pairs = [(_plain(key), entry) for key, entry in features.items()]
+    for key, _ in pairs:
+        if isinstance(key, bool) or not isinstance(key, (str, int)):
+            raise ValueError(f"threat: {key!r} is neither a column name nor an index")
+    _refuse_repeats([key for key, _ in pairs], "threat: feature")
+    return {
+        key: _shorten(entry, f"threat for feature {key!r}", _ONE_FEATURE) for key, entry in pairs
+    } or None
+
+
+def _refuse_repeats(keys: Sequence[Label], what: str) -> None:
+    """Refuse keys that TOML would spell alike, such as 1 and "1"."""
+    count = Counter(map(str, keys))
+    for key in keys:
+        if count[str(key)] > 1:
+            raise ValueError(f"{what} {key!r} is given more than once")
+
+
+def _shorten(entry: Any, where: str, accepted: str) -> Any:
+    """Return the shortest spelling of one entry: None, str, float, pair or dict."""
+    entry = _plain(entry)
+    if entry is None or isinstance(entry, str):
+        if (entry or None) not in _INTERVALS:
+            raise ValueError(f"{where}: {entry!r} is not understood; {accepted}")
+        return entry or None
+    if isinstance(entry, Mapping):
+        return _shorten_categories(entry, where) or None
+    if isinstance(entry, (list, tuple, np.ndarray)):
+        if len(entry) != 2:
+            raise ValueError(f"{where}: {entry!r} is not a pair; {accepted}")
+        left, right = (_distance(side, where, accepted) for side in entry)
+    else:
+        left = right = _distance(entry, where, accepted)
+    return _SHORT.get((left, right), left if left == right else (left, right))
+
+
+def _distance(value: Any, where: str, accepted: str) -> float:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{where}: {value!r} is not a distance; {accepted}")
+    try:
+        distance = float(value)
+    except OverflowError:
+        raise ValueError(f"{where}: {value!r} is too large for a float64; {accepted}") from None
+    if math.isnan(distance) or distance < 0:
+        problem = "negative" if distance < 0 else "not a number"
+        raise ValueError(f"{where}: {value!r} is {problem}; {accepted}")
+    return distance + 0.0  # -0.0 becomes 0.0
+
+
+def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, list[Label]]:
+    _refuse_repeats(list(entry), f"{where}: category")
+    moves: dict[Label, list[Label]] = {}
+    for category, targets in entry.items():
+        many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
+        labels = {_read_label(target, where) for target in (targets if many else [targets])}
+        in_order = sorted(labels, key=lambda label: (type(label).__name__, label))
+        moves[_read_label(category, where)] = in_order
+    return moves
+
+
+def _read_label(value: Any, where: str) -> Label:
+    value = _plain(value)
+    if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{where}: {value!r} is not a label; give a str, int, finite float or bool")
+
+
+def _read_classes(classes: Any) -> tuple[Label, ...]:
+    classes = _plain(classes)
+    many = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
+    labels = [_read_label(label, "attacking_classes") for label in (classes if many else [classes])]
+    return tuple(dict.fromkeys(labels))
+
+
+def _with_string_keys(spelling: Any) -> Any:
+    """Return a spelling with the string keys that TOML would give it."""
+    if isinstance(spelling, dict):
+        return {str(key): _with_string_keys(value) for key, value in spelling.items()}
+    if isinstance(spelling, list):
+        return [_with_string_keys(entry) for entry in spelling]
+    return spelling
+
+
+def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
+    if isinstance(entry, dict) and not is_categorical:
+        raise ValueError(
+            f"{where}: {entry!r} is for categories, but the feature is numerical; "
+            f"declare it in categorical_features or {_ONE_FEATURE}"
+        )
+    if is_categorical and not isinstance(entry, dict) and entry not in (None, "<>"):
+        raise ValueError(
+            f"{where}: {entry!r} is for numbers, but the feature is categorical; "
+            "give a dict {category: [categories it can become]}, '<>' or None"
+        )
+
+
+def _named(moves: Mapping[Label, Sequence[Label]]) -> list[Label]:
+    """Return the categories that a dict names, each once."""
+    return list(dict.fromkeys(label for a, targets in moves.items() for label in (a, *targets)))
+
+
+def _codes(labels: tuple[Label, ...]) -> dict[Label, int]:
+    """Return the codes of labels, under their own name and under that which TOML gives them."""
+    return {str(label): code for code, label in enumerate(labels)} | {
+        label: code for code, label in enumerate(labels)
+    }
+
+
+def _category_dicts(
+    entries: Sequence[Any], schema: Schema
+) -> Iterator[tuple[int, dict[Label, list[Label]], tuple[Label, ...]]]:
+    """Go through the features whose entry is a dict, with the labels of the feature."""
+    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
+        if isinstance(entry, dict) and labels is not None:
+            yield j, entry, labels
+
+
+def _check_categories_known(entries: Sequence[Any], schema: Schema) -> None:
+    """Refuse a dict that names no category of the table: surely not what was meant."""
+    for j, moves, labels in _category_dicts(entries, schema):
+        if _codes(labels).keys().isdisjoint(_named(moves)):
+            raise ValueError(
+                f"threat for feature {schema.key(j)!r}: {moves!r} names no category of the table; "
+                f"its categories are {list(labels)!r}"
+            )
+
+
+def _extended(entries: Sequence[Any], schema: Schema) -> Schema:
+    categories = list(schema.categories)
+    for j, moves, labels in _category_dicts(entries, schema):
+        codes = _codes(labels)
+        categories[j] = (*labels, *(label for label in _named(moves) if label not in codes))
+    return replace(schema, categories=tuple(categories))
+
+
+def _reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
+    intervals = np.zeros((2, schema.n_features))
+    categories: list[np.ndarray | None] = []
+    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
+        if labels is None:
+            intervals[:, j] = _INTERVALS.get(entry, entry)
+            categories.append(None)
+        else:
+            categories.append(_category_matrix(entry, labels))
+    return Reach(intervals[0], intervals[1], tuple(categories), attacks)
+
+
+def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:
+    unseen = len(labels)
+    if entry == "<>":
+        return np.ones((unseen + 1, unseen + 1), dtype=bool)
+    allowed, codes = np.eye(unseen + 1, dtype=bool), _codes(labels)
+    for category, targets in (entry or {}).items():
+        allowed[codes.get(category, unseen), [codes.get(t, unseen) for t in targets]] = True
+    return allowed
+
+
+def _toml(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        # JSON's escapes are TOML's, except that TOML does not allow a bare DEL.
+        return json.dumps(value or "", ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)  # Python spells numbers as TOML does, infinity included
+
+
+def _toml_key(key: Label) -> str:
+    return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else _toml(str(key))
