@@ -48,8 +48,8 @@ class TreeEnsemble:
     """A sum of decision trees, as flat arrays over all nodes of all trees.
 
     An inner node sends a row left iff ``x <= threshold`` (numerical) or its category is in the node's set
-    (categorical); a missing value goes left iff ``missing_left``. The output is ``base_score`` plus the values of the leaves
-    reached, one per tree; the predicted class is the first with the largest output.
+    (categorical); a missing value goes left iff ``missing_left``. The output is ``base_score`` plus the values of the
+    leaves reached, one per tree; the predicted class is the first with the largest output.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class TreeEnsemble:
     def empty_nodes(self) -> np.ndarray:
         """Say of each node whether no input at all can get there, because two splits above it contradict each other."""
         boxes = self.node_boxes()
-        empty = (boxes.low >= boxes.high).any(axis=1)
+        empty = np.asarray((boxes.low >= boxes.high).any(axis=1))
         for sets in boxes.allowed.values():
             empty |= ~sets.any(axis=1)
         return empty
@@ -266,9 +266,7 @@ class TreeEnsemble:
             "schema": self.schema.to_dict(),
             "root": self.root.tolist(),
             "nodes": {name: getattr(self, name).tolist() for name in _NODE_ARRAYS},
-            "left_categories": {
-                str(node): np.flatnonzero(codes).tolist() for node, codes in self.left_sets().items()
-            },
+            "left_categories": {str(node): np.flatnonzero(codes).tolist() for node, codes in self.left_sets().items()},
         }
         text = json.dumps(document, allow_nan=False)
         if path is not None:
@@ -308,9 +306,7 @@ class TreeEnsemble:
         if document["link"] not in LINKS:
             raise ValueError(f"unknown link {document['link']!r}; known: {', '.join(LINKS)}")
         schema = Schema.from_dict(document["schema"])
-        nodes = {
-            name: _read_array(document["nodes"][name], name, dtype) for name, dtype in _NODE_ARRAYS.items()
-        }
+        nodes = {name: _read_array(document["nodes"][name], name, dtype) for name, dtype in _NODE_ARRAYS.items()}
         left_sets = {}
         for key, codes in document["left_categories"].items():
             node = int(key)
@@ -364,7 +360,8 @@ class TreeEnsemble:
         _require(bool((self.left[leaf] == -1).all() and (self.right[leaf] == -1).all()), "a leaf has children")
         children = np.concatenate([self.left[inner], self.right[inner], self.root])
         _require(bool(((children >= 0) & (children < n_nodes)).all()), "a root or child is out of range")
-        # One parent each, and as many nodes reached from the roots as there are: no cycle, nothing shared, nothing lost.
+        # One parent each, and as many nodes reached from the roots as there are: no cycle, nothing shared, nothing
+        # lost.
         _require(bool((np.bincount(children, minlength=n_nodes) == 1).all()), "a node has no parent, or several")
         _require(sum(map(len, self._levels)) == n_nodes, "some nodes form a cycle")
         is_categorical = np.array([labels is not None for labels in self.schema.categories])

@@ -13,8 +13,8 @@ def adversarial_accuracy(model: Any, X: Any, y: Any, threat: Any, *, sample_weig
     Parameters
     ----------
     model : fitted tree
-        A :class:`RobustTreeClassifier`, a :class:`TreeEnsemble` of one tree, a scikit-learn decision tree, or the path of a
-        saved model.
+        A :class:`RobustTreeClassifier`, a :class:`TreeEnsemble` of one tree, a scikit-learn decision tree, or the
+        path of a saved model.
     X : table of shape (n_samples, n_features)
     y : array-like of labels
     threat : ThreatModel or any of its spellings

@@ -57,9 +57,7 @@ class Schema:
             if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
                 raise ValueError(f"feature_names: expected strings, each once, got {names!r}")
         if not isinstance(categories, (list, tuple)) or len(categories) != n:
-            raise ValueError(
-                f"categories: expected {n} entries (None or a list of labels), got {categories!r}"
-            )
+            raise ValueError(f"categories: expected {n} entries (None or a list of labels), got {categories!r}")
         for j, labels in enumerate(categories):
             if labels is not None:
                 _check_labels(labels, f"categories of {_where(names, j)}")
@@ -148,15 +146,9 @@ class Schema:
             matrix = np.empty((len(table), self.n_features))
             for j, labels in enumerate(self.categories):
                 column, where = _column(table, j), _where(self.feature_names, j)
-                matrix[:, j] = (
-                    _numbers(column, where) if labels is None else _codes(column, labels, where)
-                )
+                matrix[:, j] = _numbers(column, where) if labels is None else _codes(column, labels, where)
         finite = "allow-nan" if allow_nan else True
-        return np.asarray(
-            check_array(
-                matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=finite
-            )
-        )
+        return np.asarray(check_array(matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=finite))
 
     def decode(self, matrix: Any) -> Any:
         """Turn a matrix back into a table that a person can read.
@@ -181,9 +173,7 @@ class Schema:
         """
         matrix = np.asarray(matrix, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_features:
-            raise ValueError(
-                f"matrix: expected shape (n_rows, {self.n_features}), got {matrix.shape}"
-            )
+            raise ValueError(f"matrix: expected shape (n_rows, {self.n_features}), got {matrix.shape}")
         pandas = None if self.feature_names is None else _pandas_if_installed()
         if pandas is None:
             table = matrix if self._is_numerical else matrix.astype(object)
@@ -268,8 +258,7 @@ class Schema:
             raise ValueError(message)
         if table.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {table.shape[1]} features, but Schema is expecting {self.n_features} "
-                "features as input"
+                f"X has {table.shape[1]} features, but Schema is expecting {self.n_features} features as input"
             )
 
 
@@ -338,12 +327,8 @@ def _chosen_columns(table: Any, categorical_features: Any) -> set[int]:
     n_features, names = table.shape[1], _column_names(table)
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         dtypes = [str(_column(table, j).dtype) for j in range(n_features)]
-        return {
-            j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))
-        }
-    if isinstance(categorical_features, (str, bytes)) or not hasattr(
-        categorical_features, "__iter__"
-    ):
+        return {j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))}
+    if isinstance(categorical_features, (str, bytes)) or not hasattr(categorical_features, "__iter__"):
         raise ValueError(
             f"categorical_features: {categorical_features!r} is neither 'from_dtype' nor None nor "
             "a list of names or indices nor a boolean mask"
@@ -352,8 +337,7 @@ def _chosen_columns(table: Any, categorical_features: Any) -> set[int]:
     if items and all(isinstance(item, bool) for item in items):
         if len(items) != n_features:
             raise ValueError(
-                f"categorical_features: the mask has {len(items)} entries, "
-                f"but X has {n_features} features"
+                f"categorical_features: the mask has {len(items)} entries, but X has {n_features} features"
             )
         return {j for j, item in enumerate(items) if item}
     return {_position(item, names, n_features) for item in items}
@@ -367,8 +351,7 @@ def _position(item: Any, names: tuple[str, ...] | None, n_features: int) -> int:
         return names.index(item)
     if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < n_features:
         raise ValueError(
-            f"categorical_features: {item!r} is neither a column name nor an index from 0 to "
-            f"{n_features - 1}"
+            f"categorical_features: {item!r} is neither a column name nor an index from 0 to {n_features - 1}"
         )
     return item
 
@@ -394,7 +377,7 @@ def _number(value: Any, where: str) -> float:
     remedy = "declare the column in categorical_features or convert it to numbers"
     # Text is refused even where it reads as a number: it may be a code, such as '01234'.
     if isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
-        shown = str(value) if isinstance(value, str) else value
+        shown = value if isinstance(value, bytes) else str(value)
         raise ValueError(f"X: {where} holds {shown!r}, which is not a number; {remedy}")
     if _is_missing(value):
         return math.nan
@@ -453,8 +436,6 @@ def _check_labels(labels: Any, where: str) -> None:
     for label in labels:
         finite = not isinstance(label, float) or math.isfinite(label)
         if not isinstance(label, (str, int, float)) or not finite:
-            raise ValueError(
-                f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text"
-            )
+            raise ValueError(f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text")
     if len(set(labels)) != len(labels):
         raise ValueError(f"{where}: a label occurs more than once in {labels!r}")

@@ -99,6 +99,22 @@ class Reach:
             lo[still] = hi[still] = X[still]
         return lo, hi
 
+    def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
+        """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
+        lo, hi = self.box(X, class_index)
+        inside = (lo <= X_adv) & (X_adv <= hi)
+        for j, allowed in enumerate(self.categories):
+            if allowed is not None:
+                a, b = X[:, j].astype(np.intp), X_adv[:, j].astype(np.intp)
+                inside[:, j] = np.where(self.attacks[class_index], allowed[a, b], a == b)
+        return np.asarray(inside.all(axis=1))
+
+    def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""
+        matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in self.categories]
+        count = np.array([len(m) for m in matrices], dtype=np.int64)
+        return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
+
 
 class ThreatModel:
     """What an attacker may do to a row, and which classes attack. Immutable.
@@ -227,9 +243,7 @@ class ThreatModel:
         entries = table.items() if isinstance(table, dict) else ()
         return {key: set(_named(entry)) for key, entry in entries if isinstance(entry, dict)}
 
-    def contains(
-        self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None
-    ) -> np.ndarray:
+    def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
 
         Parameters
@@ -263,13 +277,7 @@ class ThreatModel:
             raise ValueError(f"X_adv: {len(after)} rows, but X has {len(before)}")
         moves = self._moves(y, len(before))
         reach = _reach(self._entries(schema), schema, np.array([False, True]))
-        lo, hi = reach.box(before, moves.astype(np.intp))
-        inside = (lo <= after) & (after <= hi)
-        for j, allowed in enumerate(reach.categories):
-            if allowed is not None:
-                a, b = before[:, j].astype(np.intp), after[:, j].astype(np.intp)
-                inside[:, j] = np.where(moves, allowed[a, b], a == b)
-        return np.asarray(inside.all(axis=1))
+        return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the threat model as TOML text, and write it to `path` if one is given.
@@ -332,9 +340,7 @@ class ThreatModel:
             raise ValueError(f"not valid TOML: {error}") from None
         for key in record:
             if key not in ("features", "attacking_classes"):
-                raise ValueError(
-                    f"unknown key {key!r}; the keys are 'features' and 'attacking_classes'"
-                )
+                raise ValueError(f"unknown key {key!r}; the keys are 'features' and 'attacking_classes'")
         return cls(**record)
 
     def _comparable(self) -> tuple[Any, set[Label] | None]:
@@ -363,9 +369,7 @@ class ThreatModel:
                     )
                 entries[positions[str(key)]] = entry
         else:
-            entries = [
-                table if labels is None or table == "<>" else None for labels in schema.categories
-            ]
+            entries = [table if labels is None or table == "<>" else None for labels in schema.categories]
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
             _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
         return entries
@@ -375,25 +379,19 @@ class ThreatModel:
         attackers = self._attacking_classes
         if classes is None:
             if attackers is not None:
-                raise ValueError(
-                    f"attacking_classes: {list(attackers)!r} is given, but there are no classes"
-                )
+                raise ValueError(f"attacking_classes: {list(attackers)!r} is given, but there are no classes")
             return np.array([True])
         known = [_plain(label) for label in classes]
         for label in attackers or ():
             if label not in known:
-                raise ValueError(
-                    f"attacking_classes: {label!r} is not a class; the classes are {known!r}"
-                )
+                raise ValueError(f"attacking_classes: {label!r} is not a class; the classes are {known!r}")
         return np.array([attackers is None or label in attackers for label in known])
 
     def _moves(self, y: Any, n_rows: int) -> np.ndarray:
         """Say of each row whether its class attacks."""
         attackers = self._attacking_classes
         if y is None and attackers is not None:
-            raise ValueError(
-                f"y: needed to tell which rows may be moved, as attacking_classes={list(attackers)}"
-            )
+            raise ValueError(f"y: needed to tell which rows may be moved, as attacking_classes={list(attackers)}")
         if attackers is None:
             return np.ones(n_rows, dtype=bool)
         labels = np.asarray(y)
@@ -418,10 +416,7 @@ def _shorten_table(features: Any) -> Any:
     """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
     features = features.tolist() if isinstance(features, np.ndarray) else features
     if isinstance(features, (list, tuple)):
-        return [
-            _shorten(entry, f"threat for feature {j}", _ONE_FEATURE)
-            for j, entry in enumerate(features)
-        ]
+        return [_shorten(entry, f"threat for feature {j}", _ONE_FEATURE) for j, entry in enumerate(features)]
     if not callable(getattr(features, "items", None)):
         return _shorten(features, "threat", _ALL_FEATURES)
     pairs = [(_plain(key), entry) for key, entry in features.items()]
@@ -429,9 +424,7 @@ def _shorten_table(features: Any) -> Any:
         if isinstance(key, bool) or not isinstance(key, (str, int)):
             raise ValueError(f"threat: {key!r} is neither a column name nor an index")
     _refuse_repeats([key for key, _ in pairs], "threat: feature")
-    return {
-        key: _shorten(entry, f"threat for feature {key!r}", _ONE_FEATURE) for key, entry in pairs
-    } or None
+    return {key: _shorten(entry, f"threat for feature {key!r}", _ONE_FEATURE) for key, entry in pairs} or None
 
 
 def _refuse_repeats(keys: Sequence[Label], what: str) -> None:
@@ -528,9 +521,7 @@ def _named(moves: Mapping[Label, Sequence[Label]]) -> list[Label]:
 
 def _codes(labels: tuple[Label, ...]) -> dict[Label, int]:
     """Return the codes of labels, under their own name and under that which TOML gives them."""
-    return {str(label): code for code, label in enumerate(labels)} | {
-        label: code for code, label in enumerate(labels)
-    }
+    return {str(label): code for code, label in enumerate(labels)} | {label: code for code, label in enumerate(labels)}
 
 
 def _category_dicts(

@@ -9,11 +9,15 @@ from hardwood.estimators import RobustTreeClassifier
 def warm_up() -> None:
     """Compile the kernels behind fitting, predicting and attacking, or load them if they have been compiled before.
 
-    Takes some seconds the first time hardwood is used after it was installed, and a fraction of a second afterwards. Whoever
-    times anything calls it first.
+    Takes some seconds the first time hardwood is used after it was installed, and a fraction of a second afterwards.
+    Whoever times anything calls it first.
     """
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     y = np.array([0, 0, 1, 1])
     model = RobustTreeClassifier(threat=0.1).fit(X, y)
     model.predict_proba(X)
     attack(model, X, y, threat=0.1)
+
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,9 +1,9 @@
 """The best robust partition of one node's categories.
 
-A sample of category `a` can sit at any category of `at[a]` (its own and those within reach, cut to what the node's ancestors
-leave open). For a set L of categories sent left, a mover *meets* L if it can sit in L, and is *held* by L if it can sit
-nowhere else. In orientation 0 (left is class 0's) class-1 movers go left if they meet L, class-0 movers only if L holds
-them; in orientation 1 the roles are swapped. Samples that stay count at their own category.
+A sample of category `a` can sit at any category of `at[a]` (its own and those within reach, cut to what the node's
+ancestors leave open). For a set L of categories sent left, a mover *meets* L if it can sit in L, and is *held* by L
+if it can sit nowhere else. In orientation 0 (left is class 0's) class-1 movers go left if they meet L, class-0 movers
+only if L holds them; in orientation 1 the roles are swapped. Samples that stay count at their own category.
 """
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.scoring import gain
 
-# Up to this many categories in play every partition is tried; beyond it, local search. Documented in RobustTreeClassifier.
+# Up to this many categories in play every partition is tried; beyond it, local search. Documented in
+# RobustTreeClassifier.
 MAX_EXHAUSTIVE = 12
 
 IDLE = np.uint8(2)  # a category that no sample of the node can sit at

@@ -1,8 +1,9 @@
 """How every kernel is compiled: the settings are decided once, here.
 
-Compiling is a cost users feel, once per installation. Three things keep it low: only what Python calls is given a Python
-wrapper (`kernel`), what only kernels call is not (`inner`), and short functions are pasted into their callers instead of being
-compiled, linked and optimised again at every level (`part`). For the same reason kernels allocate nothing: the caller does.
+Compiling is a cost users feel, once per installation. Three things keep it low: only what Python calls is given a
+Python wrapper (`kernel`), what only kernels call is not (`inner`), and short functions are pasted into their callers
+instead of being compiled, linked and optimised again at every level (`part`). For the same reason kernels allocate
+nothing: the caller does.
 """
 
 import numpy as np

@@ -166,7 +166,9 @@ def _search(samples, moves, categories, limits, nodes, node, first, last, work):
             if samples.weight.shape[0]:
                 score, cut = scan_weights(order, samples, here, sign, criterion, min_leaf, best)
             else:
-                score, cut = scan_counts(order, samples, here, sign, criterion, min_leaf, best, work.counts, work.bounds)
+                score, cut = scan_counts(
+                    order, samples, here, sign, criterion, min_leaf, best, work.counts, work.bounds
+                )
             if cut >= 0:
                 best, best_feature, best_orientation, best_cut = score, feature, np.int64(orientation), cut
     return best, best_feature, best_orientation, best_cut
@@ -321,7 +323,18 @@ def grow(samples, moves, categories, limits, nodes, frontier, large, work):
                     samples, moves, categories, limits, nodes, node, np.int64(0), n_features, work
                 )
                 _settle(
-                    samples, moves, categories, limits, nodes, frontier, node, score, feature, orientation, cut, work.goes_left
+                    samples,
+                    moves,
+                    categories,
+                    limits,
+                    nodes,
+                    frontier,
+                    node,
+                    score,
+                    feature,
+                    orientation,
+                    cut,
+                    work.goes_left,
                 )
         n_children = np.int64(0)
         if frontier.sizes[1] == 0 or frontier.sizes[2] >= limits.max_leaves:
@@ -341,7 +354,7 @@ def grow(samples, moves, categories, limits, nodes, frontier, large, work):
 
 @kernel
 def search(samples, moves, categories, limits, nodes, node, first, last, work):
-    """Best split of an open node over its features `first` to `last`, in the order drawn: (gain, feature, orientation, cut)."""
+    """Best split of a node over features `first` to `last` in the order drawn: (gain, feature, orientation, cut)."""
     if not _is_open(nodes, limits, node):
         return 0.0, np.int64(-1), np.int64(0), np.int64(-1)
     _draw_features(nodes[node].seed, samples.X.shape[1], limits.max_features, work.features)

@@ -1,4 +1,7 @@
-"""Categorical features inside the grower. For a table that has none, `categories` is None and all of this compiles to nothing."""
+"""Categorical features inside the grower.
+
+For a table that has none, `categories` is None and all of this compiles to nothing.
+"""
 
 from typing import NamedTuple
 
@@ -12,7 +15,7 @@ from hardwood._kernels.orders import CLASS_BIT, ID_MASK
 class Categories(NamedTuple):
     """What the attacker can do to categorical features, and which categories the nodes so far send left."""
 
-    count: np.ndarray  # int64 per feature, the code for unseen ones included; 0 = numerical
+    size: np.ndarray  # int64 per feature, the code for unseen ones included; 0 = numerical
     reach: np.ndarray  # bool, the category matrices one after another
     reach_start: np.ndarray  # int64 per feature
     attacks: np.ndarray  # bool per class
@@ -25,13 +28,13 @@ def is_categorical(categories, feature):
     """Whether a feature is categorical."""
     if categories is None:
         return False
-    return categories.count[feature] > 0
+    return categories.size[feature] > 0
 
 
 @inner
 def _seats(categories, nodes, node, feature):
     """Where each category's movers can sit: its reach, cut to what the ancestors leave open."""
-    c = categories.count[feature]
+    c = categories.size[feature]
     begin = categories.reach_start[feature]
     seats = categories.reach[begin : begin + c * c].reshape((c, c)).copy()
     child, parent = node, nodes[node].parent
@@ -47,10 +50,10 @@ def _seats(categories, nodes, node, feature):
 
 @inner
 def search_categories(categories, samples, moves, limits, nodes, node, feature, floor, goes_left):
-    """Best partition of a categorical feature: (gain, orientation); the set goes into `goes_left` if it beats `floor`."""
+    """Best partition of a categorical feature: (gain, orientation); it fills `goes_left` if it beats `floor`."""
     if categories is None:
         return 0.0, np.int64(0)
-    c = categories.count[feature]
+    c = categories.size[feature]
     n = samples.X.shape[0]
     order = samples.orders[moves.slots[feature, 0]]
     weights = np.zeros((2, 2, c))  # kind, class, category
@@ -62,7 +65,9 @@ def search_categories(categories, samples, moves, limits, nodes, node, feature, 
         code = np.int64(samples.X[sample - n * stays, feature])
         kind = stays if categories.attacks[label] else 1
         rows[kind, label, code] += samples.class_count[label, stays]
-        weights[kind, label, code] += samples.weight[sample] if samples.weight.shape[0] else samples.class_weight[label, stays]
+        weights[kind, label, code] += (
+            samples.weight[sample] if samples.weight.shape[0] else samples.class_weight[label, stays]
+        )
     seats = _seats(categories, nodes, node, feature)
     trial = np.zeros(c, dtype=np.uint8)
     score, orientation = best_partition(
@@ -81,9 +86,9 @@ def lay_sides(categories, nodes, node):
     here = nodes[node]
     seats = _seats(categories, nodes, node, here.feature)
     goes_left = categories.goes_left[node]
-    for a in range(categories.count[here.feature]):
+    for a in range(categories.size[here.feature]):
         meets, held = False, True
-        for b in range(categories.count[here.feature]):
+        for b in range(categories.size[here.feature]):
             if seats[a, b]:
                 meets |= goes_left[b] == 1
                 held &= goes_left[b] == 1

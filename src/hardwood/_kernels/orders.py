@@ -46,8 +46,8 @@ def tie_width(tolerance, size, a, b):
 def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, merged, merged_at):
     """Merge two shifted runs, each sorted by position; what is equal comes from the left run first.
 
-    The first loop chooses without a branch: which run is next is close to a coin flip, and a mispredicted branch costs more
-    than the whole step.
+    The first loop chooses without a branch: which run is next is close to a coin flip, and a mispredicted branch
+    costs more than the whole step.
     """
     k = 0
     while i < left_end and j < right_end:
@@ -156,8 +156,32 @@ def presort(X, is_one, n_zero, stays, shift, reach_size, slots, first, last, ord
             zero_shift, one_shift = shift[feature, orientation, 0], shift[feature, orientation, 1]
             target, target_at = (scratch.moved, scratch.moved_at) if stay else (order, at)
             _merge(
-                moving, moving_at, np.int64(0), n_zero, zero_shift, moving, moving_at, n_zero, n, one_shift, target, target_at
+                moving,
+                moving_at,
+                np.int64(0),
+                n_zero,
+                zero_shift,
+                moving,
+                moving_at,
+                n_zero,
+                n,
+                one_shift,
+                target,
+                target_at,
             )
             if stay:
-                _merge(target, target_at, np.int64(0), n, 0.0, staying, scratch.staying_at, np.int64(0), stay, 0.0, order, at)
+                _merge(
+                    target,
+                    target_at,
+                    np.int64(0),
+                    n,
+                    0.0,
+                    staying,
+                    scratch.staying_at,
+                    np.int64(0),
+                    stay,
+                    0.0,
+                    order,
+                    at,
+                )
             _mark_groups(order, at, reach_size[feature], TIE_TOLERANCE if reach_size[feature] > 0.0 else 0.0)

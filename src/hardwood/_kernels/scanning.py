@@ -88,7 +88,7 @@ def _count_blocks(order, start, n_blocks, last, samples, counts):
 
 @inner
 def _bound(counts, block, class_weight, here, sign, criterion):
-    """No cut inside a block gains more than this: the gain is convex, so its maximum is at a corner of what can be left."""
+    """No cut inside a block gains more: the gain is convex, so its maximum is at a corner of what can be left."""
     few_zero, few_one = _weigh((counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3]), class_weight)
     after = block + 1
     all_zero, all_one = _weigh((counts[after, 0], counts[after, 1], counts[after, 2], counts[after, 3]), class_weight)
@@ -106,8 +106,8 @@ def scan_counts(order, samples, here, sign, criterion, min_leaf, floor, counts, 
 
     Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
 
-    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block first,
-    and only the blocks that may hold a better cut than the best known are looked into.
+    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
+    first, and only the blocks that may hold a better cut than the best known are looked into.
     """
     start, last = here.start, here.end - 1
     n_blocks = -(-(last - start) // BLOCK)

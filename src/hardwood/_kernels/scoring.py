@@ -1,9 +1,9 @@
 """What a split is worth once the attacker has moved.
 
 Write `h(a, b)` for a concave, homogeneous impurity of class weights. The gain of a split is
-`h(node) - h(left) - h(right)`; it counts only while the orientation holds (see `grow/tree.py`): for orientation 0 the left
-side must stay richer in class 0 than the right one, for orientation 1 the other way round. Where the attacker can level
-both sides the orientation fails and the gain is 0.
+`h(node) - h(left) - h(right)`; it counts only while the orientation holds (see `grow/tree.py`): for orientation 0 the
+left side must stay richer in class 0 than the right one, for orientation 1 the other way round. Where the attacker
+can level both sides the orientation fails and the gain is 0.
 """
 
 import numpy as np

@@ -1,141 +1,179 @@
-"""The nearest adversarial example against one tree, by a depth-first search over the leaves within reach."""
+"""The nearest adversarial example against one tree, by a depth-first search over the leaves within reach.
+
+Going down the tree, the search keeps the point nearest to the row that satisfies every split so far; a split changes
+at most one feature of it. A branch is left as soon as that point is out of reach or no nearer than the best example
+known.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, kernel
-from hardwood._kernels.predicting import find_leaf, in_left_set
+from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.predicting import Trees, find_leaf, in_left_set
 
-INF = -1  # the norm's code; otherwise the power: 0, 1 or 2
+INF = -1  # the code of the L-infinity norm; the other norms go by their power: 0, 1 or 2
+
+
+class Target(NamedTuple):
+    """The tree under attack."""
+
+    trees: Trees
+    parent: np.ndarray  # int64 per node, -1 for the root
+    dead: np.ndarray  # bool per node: no input at all can get there
+    label: np.ndarray  # int64 per node: the class it would predict
+
+
+class CategoryReach(NamedTuple):
+    """Which category can become which: a square matrix per categorical feature, one after another."""
+
+    matrices: np.ndarray  # bool
+    start: np.ndarray  # int64 per feature
+    size: np.ndarray  # int64 per feature; 0 = numerical
+
+
+class Path(NamedTuple):
+    """Scratch: the way from the root to the node at hand, an entry per level."""
+
+    node: np.ndarray  # int64
+    visited: np.ndarray  # int64: how many children have been tried
+    before: np.ndarray  # float64: the value of the node's feature before going down
+    cost: np.ndarray  # float64: of the point so far
 
 
 @inner
-def _price(norm, weight, change):
-    """What changing one feature by so much costs; prices add up, except for L-infinity where the largest counts."""
-    if change == 0.0:
-        return 0.0
-    if norm == 0:
-        return weight
-    if norm == 2:
-        return weight * weight * change * change
-    return weight * abs(change)
+def _seat(target, categories, child, own):
+    """The category a row must take to get to `child`, whose parent splits on a categorical feature.
 
-
-@inner
-def _seat(trees, parent, child, allowed, own):
-    """A category of feature `feature[parent]` that leads to `child` from the root and that the attacker can reach.
-
-    The row's own category if possible, else the first; -1 if there is none.
+    The row's own if that leads there, else the first that does and that the attacker can reach; -1 if there is none.
     """
-    feature = trees.feature[parent[child]]
-    for trial in range(-1, allowed.shape[0]):
-        code = own if trial < 0 else trial
-        if not allowed[code]:
-            continue
-        node, open_way = child, True
-        while open_way and parent[node] >= 0:
-            above = parent[node]
-            if trees.feature[above] == feature:
-                open_way = in_left_set(trees, above, code) == (node == trees.left[above])
-            node = above
-        if open_way:
+    feature = target.trees.feature[target.parent[child]]
+    count = categories.size[feature]
+    allowed = categories.start[feature] + own * count
+    for trial in range(-1, count):
+        code = own if trial < 0 else np.int64(trial)
+        leads_there = categories.matrices[allowed + code]
+        node, above = child, target.parent[child]
+        while leads_there and above >= 0:
+            if target.trees.feature[above] == feature:
+                leads_there = in_left_set(target.trees, above, code) == (node == target.trees.left[above])
+            node, above = above, target.parent[above]
+        if leads_there:
             return code
     return np.int64(-1)
 
 
 @inner
-def _enter(trees, parent, child, x, low, high, reach, reach_start, n_categories, moves):
-    """The value a row must take to go on to `child`: the nearest one, NaN if it is out of reach."""
-    node = parent[child]
-    feature = trees.feature[node]
-    is_left = child == trees.left[node]
-    value = x[feature]
+def _step(target, categories, child, own, value, low, high):
+    """The value nearest to `own` with which a point that had `value` so far gets to `child`; NaN if out of reach."""
+    trees, node = target.trees, target.parent[child]
     if trees.category_start[node] >= 0:
-        c = n_categories[feature]
-        own = np.int64(value)
-        begin = reach_start[feature] + own * c
-        if not moves:
-            return value if in_left_set(trees, node, own) == is_left else np.nan
-        seat = _seat(trees, parent, child, reach[begin : begin + c], own)
+        seat = _seat(target, categories, child, np.int64(own))
         return np.float64(seat) if seat >= 0 else np.nan
     threshold = trees.threshold[node]
-    if is_left:
-        return value if value <= threshold else (threshold if threshold >= low[feature] else np.nan)
+    if child == trees.left[node]:
+        if value <= threshold:
+            return value
+        return threshold if threshold >= low else np.nan
     if value > threshold:
         return value
-    value = np.nextafter(threshold, np.inf)
-    return value if value <= high[feature] else np.nan
+    threshold = np.nextafter(threshold, np.inf)  # the left end of a leaf is open
+    return threshold if threshold <= high else np.nan
+
+
+@inner
+def _price(norm, weight, change, categorical):
+    """What a change of one feature costs. Costs add up, except for L-infinity, where the largest counts."""
+    if change == 0.0:
+        return 0.0
+    size = 1.0 if categorical else abs(change)
+    if norm == 0:
+        return weight
+    return (weight * size) ** 2 if norm == 2 else weight * size
+
+
+@part
+def _next_child(target, path, level, value):
+    """The child to try next: first the one where the point is already, which costs nothing more."""
+    trees, node = target.trees, path.node[level]
+    if trees.category_start[node] >= 0:
+        is_left = in_left_set(trees, node, np.int64(value))
+    else:
+        is_left = value <= trees.threshold[node]
+    return trees.left[node] if is_left == (path.visited[level] == 0) else trees.right[node]
+
+
+@inner
+def _search(target, categories, x, low, high, label, norm, weight, any_will_do, path, point, example):
+    """Find the nearest example of one row; whether there is one. `point` is scratch and starts as the row."""
+    trees = target.trees
+    best, found = np.inf, False
+    level = 0
+    path.node[0], path.visited[0], path.cost[0] = trees.root[0], 0, 0.0
+    while level >= 0:
+        node = path.node[level]
+        feature = trees.feature[node]
+        if feature < 0:
+            if target.label[node] != label:
+                best, found = path.cost[level], True
+                for j in range(point.shape[0]):
+                    example[j] = point[j]
+                if any_will_do:
+                    return True
+            level -= 1
+            continue
+        if path.visited[level] > 0:
+            point[feature] = path.before[level]
+        if path.visited[level] == 2:
+            level -= 1
+            continue
+        child = _next_child(target, path, level, point[feature])
+        path.visited[level] += 1
+        path.before[level] = point[feature]
+        if target.dead[child]:
+            continue
+        value = _step(target, categories, child, x[feature], point[feature], low[feature], high[feature])
+        if np.isnan(value):
+            continue
+        categorical = trees.category_start[node] >= 0
+        price = _price(norm, weight[feature], value - x[feature], categorical)
+        if norm == INF:
+            cost = max(path.cost[level], price)
+        else:
+            cost = path.cost[level] - _price(norm, weight[feature], point[feature] - x[feature], categorical) + price
+        if cost < best:
+            point[feature] = value
+            level += 1
+            path.node[level], path.visited[level], path.cost[level] = child, 0, cost
+    return found
 
 
 @kernel
-def attack_rows(
-    trees, parent, dead, node_class, reach, reach_start, n_categories, X, low, high, moves, label, norm, weight, any_will_do,
-    stack, stage, saved, spent, found, X_adv,
-):  # fmt: skip
+def attack_rows(target, categories, X, low, high, moves, label, norm, weight, any_will_do, path, point, found, X_adv):
     """For each row, find the nearest point in reach that the tree gives another class than `label`.
 
-    parent : int64 per node, -1 for the root. dead : bool per node, whether no input at all can get there.
-    low, high : float64 (row, feature), the reach. moves : bool per row.
-    stack, stage, saved, spent : scratch, one entry per level of the tree.
+    low, high : float64 (row, feature), the reach. moves : bool per row, whether the row may be moved at all.
     found : bool per row. X_adv : float64 (row, feature), the examples; untouched where there is none.
     """
-    current = np.empty(X.shape[1])
     for row in range(X.shape[0]):
-        x = X[row]
-        found[row] = node_class[find_leaf(trees, X, row, 0)] != label[row]
-        if found[row]:
-            X_adv[row] = x
-            continue
-        if not moves[row]:
-            continue
-        current[:] = x
-        best = np.inf
-        level = 0
-        stack[0], stage[0], spent[0] = trees.root[0], 0, 0.0
-        while level >= 0:
-            node = stack[level]
-            feature = trees.feature[node]
-            if feature < 0:
-                if node_class[node] != label[row]:
-                    best = spent[level]
-                    found[row] = True
-                    X_adv[row] = current
-                    if any_will_do:
-                        break
-                level -= 1
-                continue
-            if stage[level] > 0:
-                current[feature] = saved[level]
-            if stage[level] == 2:
-                level -= 1
-                continue
-            # The child the row is in already costs nothing more: first.
-            is_left = current[feature] <= trees.threshold[node]
-            if trees.category_start[node] >= 0:
-                is_left = in_left_set(trees, node, np.int64(current[feature]))
-            child = trees.left[node] if is_left == (stage[level] == 0) else trees.right[node]
-            stage[level] += 1
-            saved[level] = current[feature]
-            if dead[child]:
-                continue
-            value = current[feature]
-            if trees.category_start[node] >= 0:
-                own = current[feature]
-                current[feature] = x[feature]
-                value = _enter(trees, parent, child, current, low[row], high[row], reach, reach_start, n_categories, moves[row])
-                current[feature] = own
-            else:
-                value = _enter(trees, parent, child, current, low[row], high[row], reach, reach_start, n_categories, moves[row])
-            if value != value:
-                continue
-            if trees.category_start[node] >= 0:
-                before = _price(norm, weight[feature], np.float64(current[feature] != x[feature]))
-                after = _price(norm, weight[feature], np.float64(value != x[feature]))
-            else:
-                before = _price(norm, weight[feature], current[feature] - x[feature])
-                after = _price(norm, weight[feature], value - x[feature])
-            cost = max(spent[level], after) if norm == INF else spent[level] - before + after
-            if cost >= best:
-                continue
-            current[feature] = value
-            level += 1
-            stack[level], stage[level], spent[level] = child, 0, cost
+        for j in range(X.shape[1]):
+            point[j] = X[row, j]
+        if target.label[find_leaf(target.trees, X, row, 0)] != label[row]:
+            found[row] = True
+            for j in range(X.shape[1]):
+                X_adv[row, j] = X[row, j]
+        elif moves[row]:
+            found[row] = _search(
+                target,
+                categories,
+                X[row],
+                low[row],
+                high[row],
+                label[row],
+                norm,
+                weight,
+                any_will_do,
+                path,
+                point,
+                X_adv[row],
+            )

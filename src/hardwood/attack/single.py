@@ -23,11 +23,8 @@ class _Search(NamedTuple):
 
     tree: TreeEnsemble
     reach: Reach
-    parent: np.ndarray
-    dead: np.ndarray
-    category_reach: np.ndarray
-    reach_start: np.ndarray
-    n_categories: np.ndarray
+    target: tree_attack.Target
+    categories: tree_attack.CategoryReach
 
 
 def attack(
@@ -35,14 +32,15 @@ def attack(
 ) -> AttackResult:
     """Find the nearest adversarial example of every row, exactly.
 
-    An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives another
+    An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
+    another
     class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
 
     Parameters
     ----------
     model : fitted tree
-        A :class:`RobustTreeClassifier`, a :class:`TreeEnsemble` of one tree, a scikit-learn decision tree, or the path of a
-        saved model.
+        A :class:`RobustTreeClassifier`, a :class:`TreeEnsemble` of one tree, a scikit-learn decision tree, or the
+        path of a saved model.
     X : table of shape (n_samples, n_features)
     y : array-like of labels, or None
         None: the model's own predictions, that is, any change of prediction counts.
@@ -59,8 +57,9 @@ def attack(
 
     Notes
     -----
-    Leaves are open on their left end. An example that has to cross a threshold to the right takes the next float64 after it, so
-    the distance is the smallest there is among floating point numbers. Every example is predicted again before it is returned.
+    Leaves are open on their left end. An example that has to cross a threshold to the right takes the next float64
+    after it, so the distance is the smallest there is among floating point numbers. Every example is predicted again
+    before it is returned.
 
     Examples
     --------
@@ -86,7 +85,8 @@ def attack(
 def is_vulnerable(model: Any, X: Any, y: Any, threat: Any) -> np.ndarray:
     """Say of each row whether the attacker can make the model give it another class than `y`.
 
-    Rows the model gets wrong as they stand count as vulnerable. Faster than :func:`attack`, which looks for the nearest example.
+    Rows the model gets wrong as they stand count as vulnerable. Faster than :func:`attack`, which looks for the
+    nearest example.
 
     Examples
     --------
@@ -113,7 +113,9 @@ def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     unknown = classes[index] != labels
     if unknown.any():
-        raise ValueError(f"y: {labels[unknown.argmax()]!r} is not a class of the model; its classes are {classes.tolist()}")
+        raise ValueError(
+            f"y: {labels[unknown.argmax()]!r} is not a class of the model; its classes are {classes.tolist()}"
+        )
     return index
 
 
@@ -136,35 +138,28 @@ def _prepare(tree: TreeEnsemble, threat: Any) -> _Search:
     inner = np.flatnonzero(tree.feature >= 0)
     parent = np.full(tree.n_nodes, -1, dtype=np.int64)
     parent[tree.left[inner]] = parent[tree.right[inner]] = inner
-    matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in reach.categories]
-    count = np.array([len(m) for m in matrices])
-    return _Search(
-        tree=tree,
-        reach=reach,
-        parent=parent,
-        dead=tree.empty_nodes(),
-        category_reach=np.concatenate([m.ravel() for m in matrices]),
-        reach_start=np.cumsum(count**2) - count**2,
-        n_categories=count,
-    )
+    target = tree_attack.Target(tree.trees, parent, tree.empty_nodes(), tree.node_class)
+    return _Search(tree, reach, target, tree_attack.CategoryReach(*reach.pack_categories()))
 
 
 def _attack_matrix(
     search: _Search, matrix: np.ndarray, label: np.ndarray, norm: int, weight: np.ndarray, *, any_will_do: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Attack an encoded matrix chunk by chunk: (found, examples)."""
-    tree, reach = search.tree, search.reach
-    n_levels = tree.max_depth + 1
-    scratch = (np.empty(n_levels, np.int64), np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels))
+    reach = search.reach
+    n_levels = search.tree.max_depth + 1
+    path = tree_attack.Path(
+        np.empty(n_levels, np.int64), np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels)
+    )
+    point = np.empty(matrix.shape[1])
     found = np.zeros(len(matrix), dtype=bool)
     X_adv = np.full_like(matrix, np.nan)
     for start in range(0, len(matrix), CHUNK):
         rows = slice(start, start + CHUNK)
         low, high = reach.box(matrix[rows], label[rows])
         tree_attack.attack_rows(
-            tree.trees, search.parent, search.dead, tree.node_class, search.category_reach, search.reach_start,
-            search.n_categories, frozen(matrix[rows]), low, high, reach.attacks[label[rows]], label[rows], norm, weight,
-            any_will_do, *scratch, found[rows], X_adv[rows],
+            search.target, search.categories, frozen(matrix[rows]), low, high, reach.attacks[label[rows]], label[rows],
+            norm, weight, any_will_do, path, point, found[rows], X_adv[rows],
         )  # fmt: skip
     return found, X_adv
 
@@ -173,13 +168,8 @@ def _predict_again(
     search: _Search, matrix: np.ndarray, X_adv: np.ndarray, label: np.ndarray, found: np.ndarray
 ) -> None:
     """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here."""
-    example, row, row_label = X_adv[found], matrix[found], label[found]
-    low, high = search.reach.box(row, row_label)
-    inside = ((low <= example) & (example <= high))
-    for feature, allowed in enumerate(search.reach.categories):
-        if allowed is not None:
-            a, b = row[:, feature].astype(int), example[:, feature].astype(int)
-            inside[:, feature] = np.where(search.reach.attacks[row_label], allowed[a, b], a == b)
+    example, row_label = X_adv[found], label[found]
+    inside = search.reach.contains(matrix[found], example, row_label)
     if not (inside.all() and (search.tree.decide(example) != row_label).all()):
         raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
 

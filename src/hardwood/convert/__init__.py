@@ -36,5 +36,5 @@ def as_ensemble(model: Any) -> TreeEnsemble:
         raise ValueError(f"{type(model).__name__} is not fitted; call fit first")
     raise TypeError(
         f"model: a {type(model).__name__} is not a tree model hardwood knows; give a fitted hardwood estimator, a "
-        "TreeEnsemble, a scikit-learn DecisionTreeClassifier or ExtraTreeClassifier, or the path of a hardwood JSON file"
+        "TreeEnsemble, a scikit-learn DecisionTreeClassifier or ExtraTreeClassifier, or the path of a saved model"
     )

@@ -10,7 +10,7 @@ N_ROWS = 512
 
 
 def rows_near_thresholds(ensemble: TreeEnsemble, n_rows: int = N_ROWS) -> np.ndarray:
-    """Return rows that hug the thresholds: each value is a threshold of its feature or the next float on either side."""
+    """Return rows that hug the thresholds: a value is a threshold of its feature or the float next to one."""
     generator = np.random.default_rng(0)
     rows = np.zeros((n_rows, ensemble.schema.n_features))
     for feature in range(ensemble.schema.n_features):
@@ -27,6 +27,6 @@ def check_import(ensemble: TreeEnsemble, predict: Callable[[np.ndarray], np.ndar
     wrong = np.flatnonzero(ensemble.predict(rows) != predict(rows))
     if len(wrong):
         raise ValueError(
-            f"{source} could not be imported faithfully: the import predicts otherwise on {len(wrong)} of {len(rows)} rows near "
-            "its thresholds. Please report this with the model."
+            f"{source} could not be imported faithfully: the import predicts otherwise on {len(wrong)} of "
+            f"{len(rows)} rows near its thresholds. Please report this with the model."
         )

@@ -18,6 +18,11 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def is_share(value: Any) -> bool:
+    """Say whether a value is a share: a real number in (0, 1] that is not an integer, so that 1 means one."""
+    return isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < float(value) <= 1.0
+
+
 def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
     """Return a real number within [low, high], or say what is wrong with it."""
     real = isinstance(value, Real) and not isinstance(value, bool)
@@ -40,7 +45,7 @@ def check_size(name: str, value: Any, low: int, n_rows: int) -> int:
     """Return a number of rows, given as such or as a share of all rows."""
     if is_integer(value) and value >= low:
         return int(value)
-    if isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < value <= 1.0:
+    if is_share(value):
         return max(low, math.ceil(value * n_rows))
     raise ValueError(f"{name}={value!r}: expected an integer >= {low} or a share of the rows in (0, 1]")
 
@@ -54,7 +59,7 @@ def check_max_features(value: Any, n_features: int) -> int:
         return max(1, int(root))
     if is_integer(value) and value >= 1:
         return min(int(value), n_features)
-    if isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < value <= 1.0:
+    if is_share(value):
         return max(1, int(value * n_features))
     raise ValueError(
         f"max_features={value!r}: expected None, 'sqrt', 'log2', an integer >= 1 or a share of the features in (0, 1]"

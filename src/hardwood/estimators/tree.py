@@ -21,14 +21,15 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
 
     Every split is chosen by the impurity that is left after an attacker, who may move each row within the
     threat model, has done the worst to that split; rows go down the tree as the attacker would send them. This is the
-    method of the paper "Efficient Training of Robust Decision Trees Against Adversarial Examples" (GROOT), made exact and
-    deterministic. With an empty threat model it is an ordinary CART tree. A node that no split improves under attack is a leaf.
+    method of the paper "Efficient Training of Robust Decision Trees Against Adversarial Examples" (GROOT), made exact
+    and deterministic. With an empty threat model it is an ordinary CART tree. A node that no split improves under
+    attack is a leaf.
 
     Parameters
     ----------
     threat : ThreatModel, number, str, list, dict or None, default=None
-        What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every spelling. None:
-        nothing.
+        What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
+        spelling. None: nothing.
     attacking_classes : label, list of labels or None, default=None
         Which classes move. None: those of the threat model, which are all if it does not say.
     rho : float in [0, 1], default=1.0
@@ -72,15 +73,15 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    *Values that count as equal.* Where something is added to a feature's values, two shifted values `a` and `b` count as equal
-    if `|a - b| <= 1e-9 * max(|a|, |b|, reach)`, with `reach` the largest finite distance of that feature's threat: `7.0 + 0.1`
-    and `7.2 - 0.1` differ in the last bit only, and a threshold between them would be a bet on rounding. Features that
-    nobody can move are compared exactly.
+    *Values that count as equal.* Where something is added to a feature's values, two shifted values `a` and `b` count
+    as equal if `|a - b| <= 1e-9 * max(|a|, |b|, reach)`, with `reach` the largest finite distance of that feature's
+    threat: `7.0 + 0.1` and `7.2 - 0.1` differ in the last bit only, and a threshold between them would be a bet on
+    rounding. Features that nobody can move are compared exactly.
 
     *Categories.* If a categorical feature cannot be moved, its best partition is found in linear time. Otherwise all
-    partitions are tried for up to 12 categories in a node; beyond that the search starts from the categories in the order of
-    their class share and moves or swaps single categories while that helps. A category never seen in training goes to the
-    child that received more training weight.
+    partitions are tried for up to 12 categories in a node; beyond that the search starts from the categories in the
+    order of their class share and moves or swaps single categories while that helps. A category never seen in
+    training goes to the child that received more training weight.
 
     References
     ----------
@@ -238,8 +239,8 @@ def _read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
         raise ValueError(
-            f"Only binary classification is supported: y has {len(classes)} classes ({shown}). Merge classes into two, or fit "
-            "one tree per class with sklearn.multiclass.OneVsRestClassifier."
+            f"Only binary classification is supported: y has {len(classes)} classes ({shown}). Merge classes into "
+            "two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
         )
     return classes, index.astype(np.uint8)
 

@@ -1,0 +1,1 @@
+"""Growing trees: a matrix, classes, weights and a reach become a TreeEnsemble."""

@@ -30,17 +30,16 @@ def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:
 
 def lay_out_categories(reach: Reach, attacks: np.ndarray) -> nominal.Categories | None:
     """The category matrices one after another; None for a table without categorical features."""
-    matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in reach.categories]
-    count = np.array([len(m) for m in matrices])
-    if not count.any():
+    matrices, start, size = reach.pack_categories()
+    if not size.any():
         return None
     return nominal.Categories(
-        count=count,
-        reach=np.concatenate([m.ravel() for m in matrices]),
-        reach_start=np.cumsum(count**2) - count**2,
+        size=size,
+        reach=matrices,
+        reach_start=start,
         attacks=attacks,
-        sides=np.zeros((count.max(), 2, 2), dtype=np.uint8),
-        goes_left=np.zeros((0, count.max()), dtype=np.uint8),
+        sides=np.zeros((size.max(), 2, 2), dtype=np.uint8),
+        goes_left=np.zeros((0, size.max()), dtype=np.uint8),
     )
 
 
@@ -49,7 +48,7 @@ def fill_orders(
     is_one: np.ndarray,
     splits: np.ndarray,
     moves: growing.Moves,
-    run: Callable[..., list[object]],
+    run: Callable[..., object],
     shares: list[tuple[int, int]],
 ) -> np.ndarray:
     """Sort all samples of every feature by their shifted position: uint32 (slot, sample)."""

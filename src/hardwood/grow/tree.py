@@ -1,15 +1,17 @@
 """Growing one robust tree.
 
-The paper's Algorithm 2 with its Algorithm 1 replaced by the shift theorem. A split is good if one side stays richer in a
-class whatever the attacker does. Say the left side is class 0's (orientation 0): the attacker's best answer is to send every
-class-1 sample that can get there left and every class-0 sample that can get there right, that is, to treat each sample as if
+The paper's Algorithm 2 with its Algorithm 1 replaced by the shift theorem. A split is good if one side stays richer
+in a
+class whatever the attacker does. Say the left side is class 0's (orientation 0): the attacker's best answer is to
+send every class-1 sample that can get there left and every class-0 sample that can get there right, that is, to treat
+each sample as if
 it sat at one end of its reach::
 
     orientation 0 (left is class 0's)    class 0 at x + right reach    class 1 at x - left reach
     orientation 1 (left is class 1's)    class 0 at x - left reach     class 1 at x + right reach
 
-So the best robust split is the better of two ordinary scans over shifted values, keeping only cuts whose orientation holds,
-and samples go to the child where their shifted value falls. Each order is sorted once, before the first node.
+So the best robust split is the better of two ordinary scans over shifted values, keeping only cuts whose orientation
+holds, and samples go to the child where their shifted value falls. Each order is sorted once, before the first node.
 
 ========================  ===========================================================
 paper                     here
@@ -20,17 +22,19 @@ paper                     here
 ``rho``                   `class_count`: a row is a moving part rho and a staying part 1 - rho
 ========================  ===========================================================
 
-With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an attacking
-class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never does: an attacker
-either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes the tree's objective the
-plain mixture of natural and adversarial impurity.
+With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an
+attacking
+class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never does: an
+attacker either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes the
+tree's objective the plain mixture of natural and adversarial impurity.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -88,17 +92,19 @@ def grow_tree(
     """
     if len(X) > MAX_ROWS:
         raise ValueError(f"X has {len(X)} rows; at most {MAX_ROWS} are supported.")
-    attacks = reach.attacks if options.rho > 0.0 else np.zeros(2, dtype=bool)
+    attacks = reach.attacks & (options.rho > 0.0)
     with _threads(options.n_threads) as run:
         moves = lay_out_moves(reach, attacks)
         samples = _prepare(X, is_one, sample_weight, class_weight, attacks, moves, options, run)
-        grower = _Grower(samples, moves, lay_out_categories(reach, attacks), _limits(samples, options), run, options.n_threads)
+        grower = _Grower(
+            samples, moves, lay_out_categories(reach, attacks), _limits(samples, options), run, options.n_threads
+        )
         grower.plant(is_one, options.seed)
         grower.grow()
     return _harvest(grower, schema, classes)
 
 
-Runner = Callable[[Callable[..., object], list[tuple[object, ...]]], list[object]]
+Runner = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], list[Any]]
 
 
 @contextmanager
@@ -223,8 +229,8 @@ class _Grower:
                 self._resize(2 * len(self.nodes))
             elif growing.split(*context, node, works[0]):
                 shares = zip(_shares(self.samples.X.shape[1], self.n_threads), works, strict=False)
-                context = (self.samples, self.moves, self.categories, self.nodes, node)
-                self.run(growing.divide, [(*context, *share, work) for share, work in shares])
+                divided = (self.samples, self.moves, self.categories, self.nodes, node)
+                self.run(growing.divide, [(*divided, *share, work) for share, work in shares])
                 left = int(self.nodes["left"][node])
                 self._evaluate(left, works)
                 self._evaluate(left + 1, works)
@@ -277,10 +283,9 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
     heavier_left[inner] = cover[left[inner]] >= cover[left[inner] + 1]
     left_sets = {}
     if grower.categories is not None:
-        count = grower.categories.count[feature]
+        count = grower.categories.size[feature]
         left_sets = {
-            node: grower.categories.goes_left[node, : count[node]] == 1
-            for node in inner[count[inner] > 0].tolist()
+            node: grower.categories.goes_left[node, : count[node]] == 1 for node in inner[count[inner] > 0].tolist()
         }
     start, words = pack_categories(n_nodes, left_sets)
     return TreeEnsemble(

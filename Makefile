@@ -1,0 +1,41 @@
+# Every target sets up what it needs: `make demo` and `make test` work on a fresh machine with Python 3.11 or later.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench-fit bench-paper bench-memory bench-startup clean
+
+demo: .venv/.user
+	$(BIN)/hardwood demo
+
+test: .venv/.dev
+	$(BIN)/python -m hardwood.warm
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench-fit bench-paper bench-memory bench-startup: bench-%: .venv/.bench
+	$(BIN)/python benchmarks/$(subst paper,paper_protocol,$*).py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.user: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ .venv/.user
+
+.venv/.bench: pyproject.toml benchmarks/requirements.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --requirement benchmarks/requirements.txt
+	touch $@ .venv/.user
+
+clean:
+	rm -rf .venv demo-output benchmarks/results
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
