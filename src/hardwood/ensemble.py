@@ -168,7 +168,8 @@ class TreeEnsemble:
     def output(self, matrix: np.ndarray) -> np.ndarray:
         """Return the summed outputs for an encoded matrix."""
         output = np.tile(self.base_score, (len(matrix), 1))
-        predicting.add_values(self.trees, self.value, frozen(matrix), output)
+        nodes = np.empty(predicting.TOGETHER, dtype=np.int32)
+        predicting.add_values(self.trees, self.value, frozen(matrix), nodes, output)
         return output
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
@@ -179,9 +180,9 @@ class TreeEnsemble:
 
     def leaves(self, matrix: np.ndarray) -> np.ndarray:
         """Return the leaf of each row of an encoded matrix, one column per tree."""
-        leaves = np.empty((len(matrix), self.n_trees), dtype=np.int32)
+        leaves = np.empty((self.n_trees, len(matrix)), dtype=np.int32)
         predicting.find_leaves(self.trees, frozen(matrix), leaves)
-        return leaves
+        return leaves.T
 
     @cached_property
     def node_class(self) -> np.ndarray:

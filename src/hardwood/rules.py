@@ -12,9 +12,7 @@ from hardwood.ensemble import TreeEnsemble
 _INDENT = "    "
 
 
-def export_rules(
-    model: Any, *, tree: int = 0, digits: int = 4, max_depth: int | None = None
-) -> str:
+def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int | None = None) -> str:
     """Write one tree as indented rules.
 
     Parameters
@@ -39,8 +37,7 @@ def export_rules(
 
     Examples
     --------
-    >>> from hardwood import RobustTreeClassifier
-    >>> from hardwood.rules import export_rules
+    >>> from hardwood import RobustTreeClassifier, export_rules
     >>> X = [[1.0], [2.0], [6.0], [7.0]]
     >>> model = RobustTreeClassifier(threat=1.0).fit(X, ["ham", "ham", "spam", "spam"])
     >>> print(export_rules(model))
@@ -84,9 +81,7 @@ def export_rules(
 def _ensemble_of(model: Any) -> TreeEnsemble:
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, TreeEnsemble):
-        raise TypeError(
-            f"model must be a TreeEnsemble or an estimator with one, fitted, got {model!r}"
-        )
+        raise TypeError(f"model must be a TreeEnsemble or an estimator with one, fitted, got {model!r}")
     return ensemble
 
 
@@ -104,9 +99,7 @@ def _digits_per_feature(ensemble: TreeEnsemble, root: int, digits: int) -> dict[
     thresholds: dict[int, set[float]] = {}
     for node in _nodes_below(ensemble, root):
         if ensemble.feature[node] >= 0 and ensemble.category_start[node] < 0:
-            thresholds.setdefault(int(ensemble.feature[node]), set()).add(
-                float(ensemble.threshold[node])
-            )
+            thresholds.setdefault(int(ensemble.feature[node]), set()).add(float(ensemble.threshold[node]))
     enough = {}
     for feature, values in thresholds.items():
         enough[feature] = digits
@@ -142,11 +135,7 @@ def _conditions(
     labels = ensemble.schema.categories[feature] or ()
     *goes_left, unseen_goes_left = left_sets[node]
     # The side that does not take unseen categories is the one that can be listed in full.
-    listed = ", ".join(
-        _label(label)
-        for label, left in zip(labels, goes_left, strict=True)
-        if left != unseen_goes_left
-    )
+    listed = ", ".join(_label(label) for label, left in zip(labels, goes_left, strict=True) if left != unseen_goes_left)
     within, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}}"
     return (outside, within) if unseen_goes_left else (within, outside)
 

@@ -106,6 +106,8 @@ class Schema:
         table = _open(X)
         names, n_features = _column_names(table), table.shape[1]
         chosen = _chosen_columns(table, categorical_features)
+        if not chosen and _is_plain_numbers(table):
+            return cls.numeric(n_features, names)
         categories: list[tuple[Label, ...] | None] = []
         for j in range(n_features):
             column, where = _column(table, j), _where(names, j)
@@ -147,6 +149,12 @@ class Schema:
             for j, labels in enumerate(self.categories):
                 column, where = _column(table, j), _where(self.feature_names, j)
                 matrix[:, j] = _numbers(column, where) if labels is None else _codes(column, labels, where)
+        if type(matrix) is np.ndarray:
+            matrix = np.ascontiguousarray(matrix, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if matrix.size and np.isfinite(matrix.sum()):
+                    return matrix
+        # Something may not be finite: check_array says what.
         finite = "allow-nan" if allow_nan else True
         return np.asarray(check_array(matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=finite))
 
@@ -281,6 +289,8 @@ def _pandas_if_installed() -> ModuleType | None:
 
 def _open(X: Any) -> Any:
     """Return a DataFrame as it is and anything else as a two-dimensional array of its own dtype."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
+        return X  # nothing to check: small tables should not wait for check_array
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return X
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
@@ -326,6 +336,8 @@ def _chosen_columns(table: Any, categorical_features: Any) -> set[int]:
         return set()
     n_features, names = table.shape[1], _column_names(table)
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        if isinstance(table, np.ndarray):
+            return set()
         dtypes = [str(_column(table, j).dtype) for j in range(n_features)]
         return {j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))}
     if isinstance(categorical_features, (str, bytes)) or not hasattr(categorical_features, "__iter__"):

@@ -45,6 +45,7 @@ class Samples(NamedTuple):
     weight: np.ndarray  # float64 per id; empty where class and kind say it all
     class_weight: np.ndarray  # float64 (class, kind)
     class_count: np.ndarray  # float64 (class, kind): what part of a row a sample is
+    tied: np.ndarray  # bool per slot: whether some of its entries share a group
     side: np.ndarray  # uint8 per id: scratch, which child a sample goes to
 
 
@@ -147,7 +148,12 @@ def _search(samples, moves, categories, limits, nodes, node, first, last, work):
     """
     best, best_feature, best_orientation, best_cut = 0.0, np.int64(-1), np.int64(0), np.int64(-1)
     here = nodes[node]
+    start, end, zero, one, rows = here.start, here.end, here.zero, here.one, here.count
     criterion, min_leaf = limits.criterion, limits.min_leaf
+    n = samples.X.shape[0]
+    class_weight, class_count = samples.class_weight, samples.class_count
+    weights = (class_weight[0, 0], class_weight[0, 1], class_weight[1, 0], class_weight[1, 1])
+    parts = (class_count[0, 0], class_count[0, 1], class_count[1, 0], class_count[1, 1])
     for k in range(first, last):
         if best_feature >= 0 and k >= limits.max_features:
             break
@@ -162,13 +168,16 @@ def _search(samples, moves, categories, limits, nodes, node, first, last, work):
         both = moves.slots[feature, 0] == moves.slots[feature, 1]
         for orientation in range(1 if both else 2):
             sign = 0.0 if both else 1.0 - 2.0 * orientation
-            order = samples.orders[moves.slots[feature, orientation]]
+            slot = moves.slots[feature, orientation]
             if samples.weight.shape[0]:
-                score, cut = scan_weights(order, samples, here, sign, criterion, min_leaf, best)
+                score, cut = scan_weights(
+                    samples.orders, slot, start, end, n, samples.weight, parts, zero, one, rows, sign, criterion, min_leaf, best
+                )
             else:
                 score, cut = scan_counts(
-                    order, samples, here, sign, criterion, min_leaf, best, work.counts, work.bounds
-                )
+                    samples.orders, slot, start, end, n, weights, parts, zero, one, rows, sign, criterion, min_leaf, best,
+                    work.counts, work.bounds,
+                )  # fmt: skip
             if cut >= 0:
                 best, best_feature, best_orientation, best_cut = score, feature, np.int64(orientation), cut
     return best, best_feature, best_orientation, best_cut
@@ -298,10 +307,11 @@ def _divide(samples, moves, categories, nodes, node, first, last, spill):
         for orientation in range(1 if moves.slots[feature, 0] == moves.slots[feature, 1] else 2):
             if own and orientation == here.orientation:
                 continue  # the cut divides this order already
-            order = samples.orders[moves.slots[feature, orientation]]
-            partition(order, here.start, here.end, samples.side, spill)
+            slot = moves.slots[feature, orientation]
+            order = samples.orders[slot]
+            partition(order, here.start, here.end, samples.side, spill, samples.tied[slot])
             if own:
-                clip(
+                samples.tied[slot] |= 0 < clip(
                     order, here.start, middle, here.end, samples.X, moves.shift, feature, orientation,
                     moves.size[feature], here.threshold,
                 )  # fmt: skip

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.sorting import DIGITS, PASSES, ROW_MASK, argsort_column
+from hardwood._kernels.sorting import DIGITS, LOW_HALF, PASSES, argsort_column
 
 CLASS_BIT = np.uint32(31)
+GROUP_BIT = np.uint32(30)
 GROUP = np.uint32(1 << 30)
 ID_MASK = np.uint32((1 << 30) - 1)
 MAX_ROWS = 1 << 29
@@ -42,59 +43,66 @@ def tie_width(tolerance, size, a, b):
     return tolerance * max(max(abs(a), abs(b)), size)
 
 
-@inner
-def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, merged, merged_at):
-    """Merge two shifted runs, each sorted by position; what is equal comes from the left run first.
+@part
+def _mark(entry, at, previous, size, tolerance):
+    """The entry, marked as the start of a group if its position differs from the one before."""
+    gap = at - previous
+    width = tie_width(tolerance, size, at, previous)
+    # An infinite gap parts its neighbours, though the width is infinite too; inf - inf is no gap (nan).
+    starts = ((gap > 0.0) & (gap > width)) | (gap == np.inf)
+    return (entry & ~GROUP) | (np.uint32(starts) << GROUP_BIT)
 
-    The first loop chooses without a branch: which run is next is close to a coin flip, and a mispredicted branch
-    costs more than the whole step.
+
+@inner
+def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, size, merged, merged_at):
+    """Merge two shifted runs, each sorted by position, and mark the groups; what is equal comes from the left run first.
+
+    The positions go into `merged_at`, unless that is empty. The first loop chooses without a branch: which run is next is
+    close to a coin flip, and a mispredicted branch costs more than the whole step.
     """
+    tolerance = TIE_TOLERANCE if size > 0.0 else 0.0
+    previous = np.nan
     k = 0
     while i < left_end and j < right_end:
         from_left, from_right = left_at[i] + left_shift, right_at[j] + right_shift
         take_right = from_right < from_left
-        merged[k] = right[j] if take_right else left[i]
-        merged_at[k] = from_right if take_right else from_left
+        at = from_right if take_right else from_left
+        merged[k] = _mark(right[j] if take_right else left[i], at, previous, size, tolerance)
+        if merged_at.shape[0]:
+            merged_at[k] = at
         j += take_right
         i += not take_right
         k += 1
-    while i < left_end:
-        merged[k] = left[i]
-        merged_at[k] = left_at[i] + left_shift
-        i += 1
+        previous = at
+    while i < left_end or j < right_end:
+        entry, at = left[0], 0.0
+        if i < left_end:
+            entry, at = left[i], left_at[i] + left_shift
+            i += 1
+        else:
+            entry, at = right[j], right_at[j] + right_shift
+            j += 1
+        merged[k] = _mark(entry, at, previous, size, tolerance)
+        if merged_at.shape[0]:
+            merged_at[k] = at
         k += 1
-    while j < right_end:
-        merged[k] = right[j]
-        merged_at[k] = right_at[j] + right_shift
-        j += 1
-        k += 1
-
-
-@part
-def _mark_groups(order, at, size, tolerance):
-    """Mark the entries whose position differs from the one before."""
-    for k in range(1, order.shape[0]):
-        gap = at[k] - at[k - 1]
-        width = tie_width(tolerance, size, at[k], at[k - 1])
-        # An infinite gap parts its neighbours, though the width is infinite too; inf - inf is no gap (nan).
-        if (gap > 0.0 and gap > width) or gap == np.inf:
-            order[k] |= GROUP
+        previous = at
 
 
 class Scratch(NamedTuple):
-    """What sorting one column needs; float and integer views share memory where one is free when the other is used."""
+    """What sorting one column needs. Where two share memory, one is free when the other is used."""
 
     column: np.ndarray  # float64 per row
-    bits: np.ndarray  # uint64: the same memory
+    bits: np.ndarray  # uint64: the column's memory
     packed: np.ndarray  # uint64 per row
-    moving_at: np.ndarray  # float64: the same memory
-    rows: np.ndarray  # uint64 per row
-    moved_at: np.ndarray  # float64: the same memory
+    values: np.ndarray  # float64: the memory of packed. The sorted values; later those of class 0
+    sorted: np.ndarray  # uint64 per row
+    moved_at: np.ndarray  # float64: the memory of sorted
     moving: np.ndarray  # uint32 per row: class 0, then class 1, each sorted
     moved: np.ndarray  # uint32 per row, only where some samples stay
     staying: np.ndarray  # uint32 per staying sample
     staying_at: np.ndarray  # float64 per staying sample
-    at: np.ndarray  # float64 per sample
+    none: np.ndarray  # float64, empty
     counts: np.ndarray  # int64 (passes, digits)
 
 
@@ -106,82 +114,66 @@ def make_scratch(n: int, n_samples: int) -> Scratch:
         column=column,
         bits=column.view(np.uint64),
         packed=packed,
-        moving_at=packed.view(np.float64),
-        rows=rows,
+        values=packed.view(np.float64),
+        sorted=rows,
         moved_at=rows.view(np.float64),
         moving=np.empty(n, dtype=np.uint32),
         moved=np.empty(n if n_staying else 0, dtype=np.uint32),
         staying=np.empty(n_staying, dtype=np.uint32),
         staying_at=np.empty(n_staying),
-        at=np.empty(n_samples),
+        none=np.empty(0),
         counts=np.empty((PASSES, DIGITS), dtype=np.int64),
     )
 
 
 @kernel
-def presort(X, is_one, n_zero, stays, shift, reach_size, slots, first, last, orders, scratch):
+def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, orders, tied, scratch):
     """Fill the orders of features `first` to `last`.
 
-    is_one : uint8 per row, the class; `n_zero` of them are 0.
+    payload : uint32 per row, its number and, in the top bit, its class; `n_zero` rows are of class 0.
     stays : bool per class, whether its rows have a second sample that does not move.
     shift : float64 (feature, orientation, class).
     reach_size : float64 per feature, the largest finite shift (0: nothing is added, so only equal values are equal).
     slots : int64 (feature, orientation), the row of `orders`; the same twice where the orientations coincide.
+    tied : bool per slot, filled in: whether some samples of the order share a group.
     """
     n = X.shape[0]
-    column, rows, at = scratch.column, scratch.rows, scratch.at
-    moving, moving_at, staying = scratch.moving, scratch.moving_at, scratch.staying
+    column, values, moving, staying = scratch.column, scratch.values, scratch.moving, scratch.staying
     for feature in range(first, last):
         for row in range(n):
             column[row] = X[row, feature]
-        argsort_column(column, scratch.bits, scratch.packed, rows, scratch.counts)
-        zero, one, stay = np.int64(0), n_zero, np.int64(0)
+        argsort_column(column, scratch.bits, payload, scratch.packed, scratch.sorted, values, scratch.counts)
+        zero, one, stay = np.int64(0), np.int64(0), np.int64(0)
         for k in range(n):
-            row = rows[k] & ROW_MASK
-            label = np.int64(is_one[row])
-            entry = np.uint32(row) | np.uint32(label) << CLASS_BIT
-            to = one if label else zero
-            moving[to] = entry
-            moving_at[to] = column[row]
-            one += label
-            zero += 1 - label
+            entry = np.uint32(scratch.sorted[k] & LOW_HALF)
+            label = np.int64(entry >> CLASS_BIT)
+            value = values[k]
             if stays[label]:
                 staying[stay] = entry + np.uint32(n)
-                scratch.staying_at[stay] = column[row]
+                scratch.staying_at[stay] = value
                 stay += 1
+            moving[n_zero + one if label else zero] = entry
+            values[zero] = value  # class 0 stays in place, class 1 goes where the column was; what is wrong is overwritten
+            column[one] = value
+            one += label
+            zero += 1 - label
         for orientation in range(2):
             if orientation == 1 and slots[feature, 1] == slots[feature, 0]:
                 continue
-            order = orders[slots[feature, orientation]]
-            zero_shift, one_shift = shift[feature, orientation, 0], shift[feature, orientation, 1]
-            target, target_at = (scratch.moved, scratch.moved_at) if stay else (order, at)
+            slot = slots[feature, orientation]
+            order, at = orders[slot], scratch.none
+            if stay:
+                order, at = scratch.moved, scratch.moved_at
             _merge(
-                moving,
-                moving_at,
-                np.int64(0),
-                n_zero,
-                zero_shift,
-                moving,
-                moving_at,
-                n_zero,
-                n,
-                one_shift,
-                target,
-                target_at,
-            )
+                moving, values, np.int64(0), n_zero, shift[feature, orientation, 0],
+                moving[n_zero:], column, np.int64(0), n - n_zero, shift[feature, orientation, 1],
+                reach_size[feature], order, at,
+            )  # fmt: skip
             if stay:
                 _merge(
-                    target,
-                    target_at,
-                    np.int64(0),
-                    n,
-                    0.0,
-                    staying,
-                    scratch.staying_at,
-                    np.int64(0),
-                    stay,
-                    0.0,
-                    order,
-                    at,
-                )
-            _mark_groups(order, at, reach_size[feature], TIE_TOLERANCE if reach_size[feature] > 0.0 else 0.0)
+                    order, at, np.int64(0), n, 0.0, staying, scratch.staying_at, np.int64(0), stay, 0.0,
+                    reach_size[feature], orders[slot], scratch.none,
+                )  # fmt: skip
+            tied[slot] = False
+            for k in range(1, orders.shape[1]):
+                tied[slot] |= orders[slot, k] & GROUP == 0

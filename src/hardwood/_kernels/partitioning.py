@@ -7,7 +7,7 @@ from hardwood._kernels.orders import GROUP, ID_MASK, TIE_TOLERANCE, position, ti
 
 
 @inner
-def partition(order, start, end, side, spill):
+def partition(order, start, end, side, spill, tied):
     """Move the samples with `side == 0` to the front of `order[start:end]`, keeping the order on both sides.
 
     ::
@@ -16,23 +16,34 @@ def partition(order, start, end, side, spill):
         after    a c f | B D E        left written in place, right through `spill`
 
     An entry that starts a group may leave while others of its group stay, so the mark is handed on: whatever is written
-    next on a side starts a group there if any mark was passed since the last one written on that side.
+    next on a side starts a group there if any mark was passed since the last one written on that side. Where every entry
+    starts a group (not `tied`) there is nothing to hand on. Indices are unsigned, which spares a check for negative ones.
     """
-    write, spilled = start, 0
+    write, spilled, step = np.uint64(start), np.uint64(0), np.uint64(1)
     mark_left, mark_right = np.uint32(0), np.uint32(0)
-    for i in range(start, end):
-        entry = order[i]
-        right = np.uint32(side[entry & ID_MASK])
-        mark_left |= entry & GROUP
-        mark_right |= entry & GROUP
-        entry &= ~GROUP
-        order[write] = entry | mark_left
-        spill[spilled] = entry | mark_right
-        write += 1 - np.int64(right)
-        spilled += np.int64(right)
-        # 0 - right is all ones where the sample went right: keep the left mark, drop the right one
-        mark_left &= np.uint32(0) - right
-        mark_right &= right - np.uint32(1)
+    if not tied:
+        for i in range(np.uint64(start), np.uint64(end)):
+            entry = order[i]
+            right = np.uint64(side[entry & ID_MASK])
+            order[write] = entry
+            spill[spilled] = entry
+            write += step - right
+            spilled += right
+    else:
+        for i in range(np.uint64(start), np.uint64(end)):
+            entry = order[i]
+            right = np.uint32(side[entry & ID_MASK])
+            mark = entry & GROUP
+            mark_left |= mark
+            mark_right |= mark
+            entry ^= mark
+            order[write] = entry | mark_left
+            spill[spilled] = entry | mark_right
+            write += step - np.uint64(right)
+            spilled += np.uint64(right)
+            # 0 - right is all ones where the sample went right: keep the left mark, drop the right one
+            mark_left &= np.uint32(0) - right
+            mark_right &= right - np.uint32(1)
     for i in range(spilled):
         order[write + i] = spill[i]
 
@@ -47,15 +58,20 @@ def _beside(at, threshold, size):
 def clip(order, start, middle, end, X, shift, feature, orientation, size, threshold):
     """Let the samples beyond a child's new bound on its split feature share one group.
 
-    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them.
+    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them. Returns how many
+    marks were taken away.
     """
+    n_cleared = 0
     for i in range(middle - 1, start, -1):
         at = position(X, shift, feature, orientation, order[i - 1])
         if not (at > threshold or _beside(at, threshold, size)):
             break
         order[i] &= ~GROUP
+        n_cleared += 1
     for i in range(middle + 1, end):
         at = position(X, shift, feature, orientation, order[i])
         if not (at <= threshold or _beside(at, threshold, size)):
             break
         order[i] &= ~GROUP
+        n_cleared += 1
+    return n_cleared

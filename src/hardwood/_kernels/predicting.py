@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import kernel
+from hardwood._kernels.compiling import inner, kernel
+
+TOGETHER = 32  # rows that go down a tree side by side
 
 
 class Trees(NamedTuple):
@@ -41,38 +43,57 @@ def goes_left(trees, node, x):
 def find_leaf(trees, X, row, tree):
     """The leaf a row ends in."""
     node = trees.root[tree]
-    if trees.category_words.shape[0] == 0:
-        while trees.feature[node] >= 0:
-            x = X[row, trees.feature[node]]
-            if x <= trees.threshold[node]:
-                node = trees.left[node]
-            elif x == x or not trees.missing_left[node]:
-                node = trees.right[node]
-            else:
-                node = trees.left[node]
-        return node
     while trees.feature[node] >= 0:
         left = goes_left(trees, node, X[row, trees.feature[node]])
         node = trees.left[node] if left else trees.right[node]
     return node
 
 
+@inner
+def _find_leaves(trees, X, start, tree, nodes):
+    """The leaves of the rows from `start` on, one per entry of `nodes`, all going down together.
+
+    Which way a row goes is hard for the processor to foresee. Without a branch each step has to wait for the one before,
+    so several rows take theirs side by side.
+    """
+    for k in range(nodes.shape[0]):
+        nodes[k] = trees.root[tree]
+    if trees.category_words.shape[0]:
+        for k in range(nodes.shape[0]):
+            nodes[k] = find_leaf(trees, X, start + k, tree)
+        return
+    moved = True
+    while moved:
+        moved = False
+        for k in range(nodes.shape[0]):
+            node = nodes[k]
+            feature = trees.feature[node]
+            if feature >= 0:
+                x = X[start + k, feature]
+                left = (x <= trees.threshold[node]) | ((x != x) & trees.missing_left[node])
+                nodes[k] = trees.left[node] if left else trees.right[node]
+                moved = True
+
+
 @kernel
 def find_leaves(trees, X, leaves):
-    """Fill `leaves` (row, tree)."""
-    for row in range(X.shape[0]):
-        for tree in range(trees.root.shape[0]):
-            leaves[row, tree] = find_leaf(trees, X, row, tree)
+    """Fill `leaves` (tree, row)."""
+    for tree in range(trees.root.shape[0]):
+        for start in range(0, X.shape[0], TOGETHER):
+            end = min(start + TOGETHER, X.shape[0])
+            _find_leaves(trees, X, start, tree, leaves[tree, start:end])
 
 
 @kernel
-def add_values(trees, value, X, output):
-    """Add every tree's leaf value to `output` (row, output)."""
+def add_values(trees, value, X, nodes, output):
+    """Add every tree's leaf value to `output` (row, output). `nodes` is scratch: an int32 per row taken together."""
     for tree in range(trees.root.shape[0]):
-        for row in range(X.shape[0]):
-            leaf = find_leaf(trees, X, row, tree)
-            for k in range(value.shape[1]):
-                output[row, k] += value[leaf, k]
+        for start in range(0, X.shape[0], TOGETHER):
+            size = min(TOGETHER, X.shape[0] - start)
+            _find_leaves(trees, X, start, tree, nodes[:size])
+            for k in range(size):
+                for output_index in range(value.shape[1]):
+                    output[start + k, output_index] += value[nodes[k], output_index]
 
 
 @kernel

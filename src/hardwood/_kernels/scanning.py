@@ -1,4 +1,8 @@
-"""The ordinary CART scan, over one shifted order of one node."""
+"""The ordinary CART scan, over one shifted order of one node.
+
+Small nodes are many, so what a scan is handed counts: plain numbers and four-number tables travel in registers, named
+tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. The tables are (class 0 moving, class 0 staying, class 1 moving, class 1 staying).
+"""
 
 import numpy as np
 
@@ -6,153 +10,164 @@ from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.orders import CLASS_BIT, GROUP, ID_MASK
 from hardwood._kernels.scoring import GINI, ROUNDING, gain
 
-BLOCK = 64
+BLOCK_BITS = 6
+BLOCK = 1 << BLOCK_BITS
 # A bound must not come out below the gain it bounds because of rounding.
 SLACK = 1.0 + 1e-12
 
 
 @part
-def _weigh(counts, class_weight):
-    """Class weights of counted samples (zeros, ones, staying zeros, staying ones)."""
-    zeros, ones, staying_zeros, staying_ones = counts
-    zero = (zeros - staying_zeros) * class_weight[0, 0] + staying_zeros * class_weight[0, 1]
-    one = (ones - staying_ones) * class_weight[1, 0] + staying_ones * class_weight[1, 1]
+def _weigh(zeros, ones, staying_zeros, staying_ones, table):
+    """Class weights of counted samples."""
+    zero = (zeros - staying_zeros) * table[0] + staying_zeros * table[1]
+    one = (ones - staying_ones) * table[2] + staying_ones * table[3]
     return zero, one
 
 
 @inner
-def _scan_block(order, begin, end, before, samples, here, sign, criterion, min_leaf, best, best_cut):
+def _scan_block(
+    orders, slot, begin, end, n, before, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, best,
+    best_cut,
+):  # fmt: skip
     """Try every cut behind samples `begin` to `end`; `before` counts what lies left of them.
 
-    With Gini, cuts are compared by cross-multiplication of `imbalance^2 / (left right)`, without a division.
+    With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per sample
+    and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
     """
-    n = samples.X.shape[0]
-    node_zero, node_one = here.zero, here.one
     node = node_zero + node_one
     noise = ROUNDING * node_zero * node_one
-    numerator, denominator = best * node, 2.0
-    zeros, ones, staying_zeros, staying_ones = before[0], before[1], before[2], before[3]
-    following = order[begin]
-    for i in range(begin, end):
+    numerator, denominator = best * node, 2.0 * SLACK
+    zeros, ones, staying_zeros, staying_ones = before
+    zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
+    imbalance, left = zero * node_one - one * node_zero, zero + one
+    slot, step = np.uint64(slot), np.uint64(1)
+    following = orders[slot, np.uint64(begin)]
+    for i in range(np.uint64(begin), np.uint64(end)):
         entry = following
-        following = order[i + 1]
+        following = orders[slot, i + step]
         label = np.int64(entry >> CLASS_BIT)
         stays = np.int64(np.int64(entry & ID_MASK) >= n)
+        weight = (weights[3] if stays else weights[2]) if label else (weights[1] if stays else weights[0])
+        left += weight
+        imbalance += weight * (-node_zero if label else node_one)
         ones += label
         zeros += 1 - label
         staying_ones += label & stays
         staying_zeros += stays & ~label
         if not following & GROUP:
             continue
-        zero, one = _weigh((zeros, ones, staying_zeros, staying_ones), samples.class_weight)
-        imbalance = zero * node_one - one * node_zero
-        left_right = (zero + one) * (node - zero - one)
         if criterion == GINI:
-            lead = imbalance * sign if sign != 0.0 else abs(imbalance)
-            if lead <= noise or imbalance * imbalance * denominator < numerator * left_right:
+            if imbalance * imbalance * denominator < numerator * (left * (node - left)):
                 continue
+            if imbalance * sign <= noise and (sign != 0.0 or abs(imbalance) <= noise):
+                continue
+        zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
         score = gain(criterion, sign, zero, one, node_zero, node_one)
-        if score < best or (score == best and not i + 1 < best_cut):
+        cut = np.int64(i + step)
+        if score < best or (score == best and not cut < best_cut):
             continue
         if min_leaf > 0.0:
-            zero, one = _weigh((zeros, ones, staying_zeros, staying_ones), samples.class_count)
-            if zero + one < min_leaf or here.count - zero - one < min_leaf:
+            zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, rows)
+            if zero + one < min_leaf or node_rows - zero - one < min_leaf:
                 continue
-        best, best_cut = score, i + 1
-        numerator, denominator = imbalance * imbalance, left_right
+        best, best_cut = score, cut
+        numerator = best * node
     return best, best_cut
 
 
 @inner
-def _count_blocks(order, start, n_blocks, last, samples, counts):
+def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
     """Count the samples left of each block: (block, [zeros, ones, staying zeros, staying ones])."""
-    n = samples.X.shape[0]
-    split = samples.class_count[0, 1] + samples.class_count[1, 1] > 0.0
+    slot = np.uint64(slot)
     for block in range(n_blocks):
         begin = start + block * BLOCK
         end = min(begin + BLOCK, last)
         ones = 0
-        for i in range(begin, end):
-            ones += np.int64(order[i] >> CLASS_BIT)
+        for i in range(np.uint64(begin), np.uint64(end)):
+            ones += np.int64(orders[slot, i] >> CLASS_BIT)
         counts[block + 1, 0] = counts[block, 0] + end - begin - ones
         counts[block + 1, 1] = counts[block, 1] + ones
         if split:
             staying, staying_ones = 0, 0
-            for i in range(begin, end):
-                stays = np.int64(np.int64(order[i] & ID_MASK) >= n)
+            for i in range(np.uint64(begin), np.uint64(end)):
+                stays = np.int64(np.int64(orders[slot, i] & ID_MASK) >= n)
                 staying += stays
-                staying_ones += stays & np.int64(order[i] >> CLASS_BIT)
+                staying_ones += stays & np.int64(orders[slot, i] >> CLASS_BIT)
             counts[block + 1, 2] = counts[block, 2] + staying - staying_ones
             counts[block + 1, 3] = counts[block, 3] + staying_ones
 
 
 @inner
-def _bound(counts, block, class_weight, here, sign, criterion):
+def _bound(counts, block, weights, node_zero, node_one, sign, criterion):
     """No cut inside a block gains more: the gain is convex, so its maximum is at a corner of what can be left."""
-    few_zero, few_one = _weigh((counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3]), class_weight)
+    zero, one = _weigh(counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3], weights)
     after = block + 1
-    all_zero, all_one = _weigh((counts[after, 0], counts[after, 1], counts[after, 2], counts[after, 3]), class_weight)
+    all_zero, all_one = _weigh(counts[after, 0], counts[after, 1], counts[after, 2], counts[after, 3], weights)
     bound = 0.0
     if sign >= 0.0:
-        bound = gain(criterion, 1.0, all_zero, few_one, here.zero, here.one)
+        bound = gain(criterion, 1.0, all_zero, one, node_zero, node_one)
     if sign <= 0.0:
-        bound = max(bound, gain(criterion, -1.0, few_zero, all_one, here.zero, here.one))
+        bound = max(bound, gain(criterion, -1.0, zero, all_one, node_zero, node_one))
     return bound * SLACK
 
 
 @inner
-def scan_counts(order, samples, here, sign, criterion, min_leaf, floor, counts, bounds):
+def scan_counts(
+    orders, slot, start, end, n, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor, counts,
+    bounds,
+):  # fmt: skip
     """Best cut of a node's samples on one order, where a sample's weight follows from its class and kind.
 
     Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
 
-    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
-    first, and only the blocks that may hold a better cut than the best known are looked into.
+    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block first,
+    and only the blocks that may hold a better cut than the best known are looked into.
     """
-    start, last = here.start, here.end - 1
-    n_blocks = -(-(last - start) // BLOCK)
+    last = end - 1
+    n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
     best, best_cut = floor, np.int64(-1)
+    if n_blocks <= 1:
+        nothing = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
+        return _scan_block(
+            orders, slot, start, last, n, nothing, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
+            best, best_cut,
+        )  # fmt: skip
+    _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
     promising = 0
-    if n_blocks <= 2:
-        bounds[0] = bounds[1] = np.inf
-    else:
-        _count_blocks(order, start, n_blocks, last, samples, counts)
-        for block in range(n_blocks):
-            bounds[block] = _bound(counts, block, samples.class_weight, here, sign, criterion)
-            if bounds[block] > bounds[promising]:
-                promising = block
+    for block in range(n_blocks):
+        bounds[block] = _bound(counts, block, weights, node_zero, node_one, sign, criterion)
+        if bounds[block] > bounds[promising]:
+            promising = block
     for turn in range(-1, n_blocks):
         block = promising if turn < 0 else turn
         if turn == promising or bounds[block] < best:
             continue
-        begin, end = start + block * BLOCK, min(start + (block + 1) * BLOCK, last)
-        if n_blocks <= 2:  # small: all in one go
-            end = last
+        begin, before = start + block * BLOCK, (counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3])
         best, best_cut = _scan_block(
-            order, begin, end, counts[block], samples, here, sign, criterion, min_leaf, best, best_cut
-        )
-        if n_blocks <= 2:
-            break
+            orders, slot, begin, min(begin + BLOCK, last), n, before, weights, rows, node_zero, node_one, node_rows, sign,
+            criterion, min_leaf, best, best_cut,
+        )  # fmt: skip
     return best, best_cut
 
 
 @inner
-def scan_weights(order, samples, here, sign, criterion, min_leaf, floor):
+def scan_weights(
+    orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
+):
     """The same where every sample has a weight of its own."""
-    n = samples.X.shape[0]
     best, best_cut = floor, np.int64(-1)
-    left_zero, left_one, left_count = 0.0, 0.0, 0.0
-    for i in range(here.start, here.end - 1):
-        sample = np.int64(order[i] & ID_MASK)
-        label = np.int64(order[i] >> CLASS_BIT)
-        if label:
-            left_one += samples.weight[sample]
+    left_zero, left_one, left_rows = 0.0, 0.0, 0.0
+    for i in range(start, end - 1):
+        sample = np.int64(orders[slot, i] & ID_MASK)
+        if orders[slot, i] >> CLASS_BIT:
+            left_one += weight[sample]
+            left_rows += rows[3] if sample >= n else rows[2]
         else:
-            left_zero += samples.weight[sample]
-        left_count += samples.class_count[label, np.int64(sample >= n)]
-        if not order[i + 1] & GROUP:
+            left_zero += weight[sample]
+            left_rows += rows[1] if sample >= n else rows[0]
+        if not orders[slot, i + 1] & GROUP:
             continue
-        score = gain(criterion, sign, left_zero, left_one, here.zero, here.one)
-        if score > best and not (min_leaf > 0.0 and (left_count < min_leaf or here.count - left_count < min_leaf)):
+        score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
+        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
             best, best_cut = score, i + 1
     return best, best_cut

@@ -7,7 +7,8 @@ from hardwood._kernels.compiling import inner, part
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 PASSES = 3  # 3 x 11 bits cover a 32-bit key
-ROW_MASK = np.uint64(0xFFFFFFFF)
+LOW_HALF = np.uint64(0xFFFFFFFF)
+ROW_MASK = np.uint64(0x7FFFFFFF)
 
 
 @inner
@@ -38,18 +39,23 @@ def _sort_by_key(packed, buffer, counts):
 
 
 @part
-def _repair(column, packed):
-    """Insertion sort of what the key left equal. Gives up (False) when that is too much work."""
+def _repair(column, packed, values):
+    """Fetch the values in the new order, and put right by insertion what the key left unsorted.
+
+    Gives up (False) when that is too much work.
+    """
     n = packed.shape[0]
     budget = 8 * n
-    for i in range(1, n):
+    for i in range(n):
         item = packed[i]
         value = column[item & ROW_MASK]
         j = i
-        while j > 0 and column[packed[j - 1] & ROW_MASK] > value:
+        while j > 0 and values[j - 1] > value:
             packed[j] = packed[j - 1]
+            values[j] = values[j - 1]
             j -= 1
         packed[j] = item
+        values[j] = value
         budget -= i - j
         if budget < 0:
             return False
@@ -57,34 +63,21 @@ def _repair(column, packed):
 
 
 @part
-def _sort_by_bits(bits, packed, buffer, counts):
-    """Sort by all 64 bits of the floats, low half first: always linear, twice the passes."""
-    n = bits.shape[0]
-    for i in range(n):
-        packed[i] = (_ordered(bits[i]) & ROW_MASK) << np.uint64(32) | np.uint64(i)
-    _sort_by_key(packed, buffer, counts)
-    for i in range(n):
-        row = buffer[i] & ROW_MASK
-        packed[i] = (_ordered(bits[row]) & ~ROW_MASK) | row
-    _sort_by_key(packed, buffer, counts)
-
-
-@part
 def _ordered(bits):
     """Map the bits of a float to an integer of the same order."""
-    if bits >> np.uint64(63):
-        return ~bits
-    return bits | np.uint64(1 << 63)
+    return ~bits if bits >> np.uint64(63) else bits | np.uint64(1 << 63)
 
 
 @part
-def argsort_column(column, bits, packed, buffer, counts):
-    """Rows in increasing order of `column` (equal values by row), into the low half of `buffer`.
+def argsort_column(column, bits, payload, packed, buffer, values, counts):
+    """Sort a column: its values into `values`, the rows' payloads into the low half of `buffer`, equal values by row.
 
-    `bits` is the column seen as uint64; `packed` and `counts` are scratch.
+    The payload of a row is its number with whatever the caller packed into the top bit. `bits` is the column
+    seen as uint64. `packed` and `counts` are scratch; `packed` may share its memory with `values`.
 
     A linear map to 32-bit keys needs three passes; what shares a key is put right by insertion. Where the
-    values crowd together (outliers, huge offsets) that would be slow, and all bits of the floats are sorted.
+    values crowd together (outliers, huge offsets) that would be slow, and all bits of the floats are sorted,
+    low half first: always linear, twice the passes.
     """
     n = column.shape[0]
     low, high = column[0], column[0]
@@ -94,8 +87,15 @@ def argsort_column(column, bits, packed, buffer, counts):
     scale = np.float64(0xFFFFFFFF) / (high - low)
     if 0.0 < scale < np.inf:
         for i in range(n):
-            packed[i] = np.uint64((column[i] - low) * scale) << np.uint64(32) | np.uint64(i)
+            packed[i] = np.uint64((column[i] - low) * scale) << np.uint64(32) | np.uint64(payload[i])
         _sort_by_key(packed, buffer, counts)
-        if _repair(column, buffer):
+        if _repair(column, buffer, values):
             return
-    _sort_by_bits(bits, packed, buffer, counts)
+    for i in range(n):
+        packed[i] = (_ordered(bits[i]) & LOW_HALF) << np.uint64(32) | np.uint64(payload[i])
+    _sort_by_key(packed, buffer, counts)
+    for i in range(n):
+        packed[i] = (_ordered(bits[buffer[i] & ROW_MASK]) & ~LOW_HALF) | (buffer[i] & LOW_HALF)
+    _sort_by_key(packed, buffer, counts)
+    for i in range(n):
+        values[i] = column[buffer[i] & ROW_MASK]

@@ -54,8 +54,7 @@ _ENTRIES = (
     ),
     TableEntry(
         name="blood-transfusion",
-        description="How recently, how often and how long people gave blood, and whether they "
-        "gave again in March 2007",
+        description="How recently, how often and how long people gave blood, and whether they gave again in March 2007",
         n_rows=748,
         feature_names=("recency_months", "frequency_times", "monetary_cc_blood", "time_months"),
         target_names=("did not donate", "donated"),
@@ -88,8 +87,7 @@ _ENTRIES = (
     ),
     TableEntry(
         name="breast-w",
-        description="Cytology grades (1 to 10) of breast tissue samples (Wisconsin, original), "
-        "complete rows only",
+        description="Cytology grades (1 to 10) of breast tissue samples (Wisconsin, original), complete rows only",
         n_rows=683,
         feature_names=(
             "clump_thickness",
@@ -107,8 +105,7 @@ _ENTRIES = (
     ),
     TableEntry(
         name="climate-model-simulation",
-        description="Ocean model parameters, scaled to [0, 1], of climate simulations that "
-        "crashed or ran to the end",
+        description="Ocean model parameters, scaled to [0, 1], of climate simulations that crashed or ran to the end",
         n_rows=540,
         feature_names=(
             "vconst_corr",
@@ -133,9 +130,7 @@ _ENTRIES = (
         target_names=("failure", "success"),
         citation="Lucas, D., Klein, R., Tannahill, J., Ivanova, D., Brandon, S., Domyancic, D. "
         "and Zhang, Y. (2013). Climate Model Simulation Crashes. doi:10.24432/C5HG71",
-        source=OpenMLSource(
-            "climate-model-simulation-crashes", 4, ("0", "1"), identifiers=("Study", "Run")
-        ),
+        source=OpenMLSource("climate-model-simulation-crashes", 4, ("0", "1"), identifiers=("Study", "Run")),
     ),
     TableEntry(
         name="cylinder-bands",
@@ -182,8 +177,7 @@ _ENTRIES = (
             "chrome_content",
         ),
         target_names=("no band", "band"),
-        citation="Evans, B. (1995). Cylinder Bands. See also Evans, B. and Fisher, D. (1994), "
-        "IEEE Expert 9(1), 60-66",
+        citation="Evans, B. (1995). Cylinder Bands. See also Evans, B. and Fisher, D. (1994), IEEE Expert 9(1), 60-66",
         source=OpenMLSource(
             "cylinder-bands",
             2,
@@ -224,8 +218,7 @@ _ENTRIES = (
         n_rows=351,
         feature_names=_paired("pulse_{}_{}", 17, ("real", "imaginary")),
         target_names=("good", "bad"),
-        citation="Sigillito, V., Wing, S., Hutton, L. and Baker, K. (1989). Ionosphere. "
-        "doi:10.24432/C5W01B",
+        citation="Sigillito, V., Wing, S., Hutton, L. and Baker, K. (1989). Ionosphere. doi:10.24432/C5W01B",
     ),
     TableEntry(
         name="parkinsons",
@@ -260,8 +253,7 @@ _ENTRIES = (
     ),
     TableEntry(
         name="planning-relax",
-        description="Wavelet-packet features of EEG in the 7-13 Hz band: planning a movement, "
-        "or relaxed",
+        description="Wavelet-packet features of EEG in the 7-13 Hz band: planning a movement, or relaxed",
         n_rows=182,
         feature_names=_numbered("wavelet_packet_{}", 12),
         target_names=("planning", "relax"),
@@ -289,8 +281,7 @@ _ENTRIES = (
             "capital_run_length_total",
         ),
         target_names=("not spam", "spam"),
-        citation="Hopkins, M., Reeber, E., Forman, G. and Suermondt, J. (1999). Spambase. "
-        "doi:10.24432/C53G6X",
+        citation="Hopkins, M., Reeber, E., Forman, G. and Suermondt, J. (1999). Spambase. doi:10.24432/C53G6X",
     ),
     TableEntry(
         name="SPECTF",

@@ -176,9 +176,7 @@ def _parse(file: IO[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return the feature names, the features and the target of a CSV file."""
     header = [column.strip() for column in next(csv.reader(file), [])]
     if len(header) < 2 or header[-1] != "target":
-        raise ValueError(
-            f"the header must be names of features and then 'target', got {', '.join(header)!r}"
-        )
+        raise ValueError(f"the header must be names of features and then 'target', got {', '.join(header)!r}")
     repeated = sorted({column for column in header if header.count(column) > 1})
     if repeated:
         raise ValueError(f"column names must differ, got {', '.join(repeated)} more than once")

@@ -17,9 +17,7 @@ def fetch(source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
         # Retries end in the error below; a version that OpenML has retired is still the one meant.
         warnings.simplefilter("ignore")
         try:
-            table = fetch_openml(
-                source.name, version=source.version, as_frame=False, parser="liac-arff", n_retries=1
-            )
+            table = fetch_openml(source.name, version=source.version, as_frame=False, parser="liac-arff", n_retries=1)
         except (OSError, HTTPException) as error:
             raise ConnectionError(f"OpenML cannot be reached ({error})") from error
 

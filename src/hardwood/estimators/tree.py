@@ -150,11 +150,14 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        validate_data(self, X, skip_check_array=True)
+        if not isinstance(X, np.ndarray):  # an array has no names to remember, and the check is slow for small tables
+            validate_data(self, X, skip_check_array=True)
         schema = threat.extend(Schema.from_table(X, self.categorical_features))
         matrix = schema.encode(X)
         classes, is_one = _read_target(y, len(matrix))
-        class_weight = compute_class_weight(self.class_weight, classes=classes, y=classes[is_one])
+        class_weight = np.ones(2)
+        if self.class_weight is not None:
+            class_weight = compute_class_weight(self.class_weight, classes=classes, y=classes[is_one])
         reach = threat.resolve(schema, classes)
         if sample_weight is not None:
             matrix, is_one, sample_weight = _weigh(matrix, is_one, sample_weight, classes)
@@ -163,11 +166,14 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.threat_ = threat
         self.n_features_in_ = schema.n_features
+        if schema.feature_names is None and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return self
 
     def _fitted_on(self, X: Any) -> TreeEnsemble:
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
         return self.ensemble_
 
     def predict(self, X: Any) -> np.ndarray:

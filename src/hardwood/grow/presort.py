@@ -6,7 +6,7 @@ import numpy as np
 
 from hardwood._kernels import growing, nominal
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.orders import make_scratch, presort
+from hardwood._kernels.orders import CLASS_BIT, make_scratch, presort
 from hardwood.threat import Reach
 
 
@@ -50,10 +50,12 @@ def fill_orders(
     moves: growing.Moves,
     run: Callable[..., object],
     shares: list[tuple[int, int]],
-) -> np.ndarray:
-    """Sort all samples of every feature by their shifted position: uint32 (slot, sample)."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sort all samples of every feature by their shifted position: uint32 (slot, sample), and which slots have ties."""
     n_samples = len(X) + int(splits[is_one].sum())
     orders = np.empty((int(moves.slots.max()) + 1, n_samples), dtype=np.uint32)
-    context = (frozen(X), is_one, int((is_one == 0).sum()), splits, *moves)
-    run(presort, [(*context, *share, orders, make_scratch(len(X), n_samples)) for share in shares])
-    return orders
+    tied = np.zeros(len(orders), dtype=bool)
+    payload = np.arange(len(X), dtype=np.uint32) | is_one.astype(np.uint32) << CLASS_BIT
+    context = (frozen(X), payload, int((is_one == 0).sum()), splits, *moves)
+    run(presort, [(*context, *share, orders, tied, make_scratch(len(X), n_samples)) for share in shares])
+    return orders, tied

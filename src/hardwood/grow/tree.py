@@ -136,7 +136,7 @@ def _prepare(
     """Sort every feature in both orientations, and weigh the samples."""
     rho = options.rho
     splits = attacks & (rho < 1.0)  # classes whose rows are two samples
-    orders = fill_orders(X, is_one, splits, moves, run, _shares(X.shape[1], options.n_threads))
+    orders, tied = fill_orders(X, is_one, splits, moves, run, _shares(X.shape[1], options.n_threads))
     class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
     weight = np.empty(0)
     if sample_weight is not None:
@@ -147,6 +147,7 @@ def _prepare(
     return growing.Samples(
         X=frozen(X),
         orders=orders,
+        tied=tied,
         weight=weight,
         class_weight=class_count * class_weight[:, None],
         class_count=class_count,

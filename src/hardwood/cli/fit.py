@@ -1,0 +1,209 @@
+"""`hardwood fit`: a table and a threat model in, a robust tree out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
+from hardwood.cli.messages import (
+    CommandError,
+    console,
+    explaining,
+    prepare_kernels,
+    run_with_notice,
+)
+from hardwood.cli.tables import as_numbers, check_complete, check_output, read_table, write_file
+
+
+class Criterion(StrEnum):
+    """How the quality of a split is measured."""
+
+    gini = "gini"
+    entropy = "entropy"
+    error = "error"
+
+
+_TREE = "The tree"
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="The training table: .csv, .csv.gz or .parquet.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with two classes.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")],
+    threat: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML: what the attacker can do to each column."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", min=0, help="Or: how far every number can be moved."),
+    ] = None,
+    attacking_class: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="A class that attacks, if not all do; repeatable."),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of categories, not numbers; repeatable."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to leave out, such as an id; repeatable."),
+    ] = None,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Levels of conditions."),
+    ] = None,
+    max_leaf_nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Leaves at most.")
+    ] = None,
+    min_samples_split: Annotated[
+        int, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Rows a split needs.")
+    ] = 2,
+    min_samples_leaf: Annotated[
+        int, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Rows a leaf needs.")
+    ] = 1,
+    min_impurity_decrease: Annotated[
+        float,
+        typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs."),
+    ] = 0.0,
+    criterion: Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")] = Criterion.gini,
+    rho: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            rich_help_panel=_TREE,
+            help="How many of the rows that can be moved are moved, when fitting.",
+        ),
+    ] = 1.0,
+    balanced: Annotated[
+        bool,
+        typer.Option("--balanced", rich_help_panel=_TREE, help="Give classes equal weight."),
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", rich_help_panel=_TREE, help="Threads; -1 for all cores."),
+    ] = None,
+) -> None:
+    """Fit a robust tree to a table and save it.
+
+    Distances are in the units of the table: nothing has to be scaled. Without --threat or
+    --epsilon there is no attacker, and the tree is an ordinary decision tree.
+
+    **Example:** hardwood fit mail.csv --target spam --epsilon 0.1 --max-depth 5 --output
+    model.json
+    """
+    if threat is not None and epsilon is not None:
+        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
+    if target in (ignore or []):
+        raise typer.BadParameter(f"--ignore leaves out the target, {target}")
+    check_output(output, [data, threat] if threat else [data])
+    threat_model = _read_threat(threat, epsilon)
+    categorical = categorical or []
+    table = run_with_notice(lambda: read_table(data, categorical), f"Reading {data}...")
+    X, y = _features_and_labels(table, data, target, categorical, ignore or [])
+    model = RobustTreeClassifier(
+        threat_model,
+        attacking_classes=_labels(attacking_class, y, target),
+        rho=rho,
+        criterion=criterion.value,
+        max_depth=max_depth,
+        max_leaf_nodes=max_leaf_nodes,
+        min_samples_split=min_samples_split,
+        min_samples_leaf=min_samples_leaf,
+        min_impurity_decrease=min_impurity_decrease,
+        class_weight="balanced" if balanced else None,
+        n_jobs=jobs,
+    )
+    prepare_kernels()
+    with explaining(f"fit a tree to {data}"):
+        run_with_notice(lambda: model.fit(X, y), "Fitting...")
+        scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
+    write_file(output, model.ensemble_.to_json)
+    _print_summary(model, X, y, scores, output)
+
+
+def _read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
+    if path is None:
+        return ThreatModel(epsilon)
+    with explaining(f"read {path}"):
+        return ThreatModel.parse(path.read_text(encoding="utf-8"))
+
+
+def _features_and_labels(
+    table: pd.DataFrame, path: Path, target: str, categorical: Sequence[str], ignore: Sequence[str]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    for name in (target, *categorical, *ignore):
+        if name not in table.columns:
+            known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
+            raise CommandError(f'{path} has no column "{name}"; it has {", ".join(known)}')
+    table = table.drop(columns=list(ignore))
+    check_complete(table, path)
+    features = {name: _feature(column, path, name in categorical) for name, column in table.items() if name != target}
+    if not features:
+        raise CommandError(f'{path} has no column besides "{target}" to predict it from')
+    labels = table[target]
+    y = labels.to_numpy() if labels.dtype.kind in "biuf" else labels.astype(str).to_numpy(dtype=str)
+    if len(np.unique(y)) < 2:
+        raise CommandError(f'column "{target}" of {path} holds one class only ({y[0]}), not two')
+    return pd.DataFrame(features), y
+
+
+def _feature(column: pd.Series, path: Path, is_categorical: bool) -> pd.Series:
+    if is_categorical or isinstance(column.dtype, pd.CategoricalDtype):
+        return column.astype(str).astype("category")
+    name = column.name
+    remedy = f'say --categorical "{name}" if it holds categories, or --ignore "{name}"'
+    return as_numbers(column, path, remedy)
+
+
+def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[Any] | None:
+    """The class labels that the user typed, as they are in the table."""
+    if not spelled:
+        return None
+    by_spelling = {str(label): label for label in np.unique(y)}
+    for name in spelled:
+        if name not in by_spelling:
+            known = ", ".join(by_spelling)
+            raise CommandError(f'"{name}" is no class of column "{target}", which holds {known}')
+    return [by_spelling[name] for name in spelled]
+
+
+def _scores(model: RobustTreeClassifier, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float]:
+    accuracy = float(np.mean(model.ensemble_.predict(X) == y))
+    return accuracy, adversarial_accuracy(model, X, y, model.threat_)
+
+
+def _print_summary(
+    model: RobustTreeClassifier,
+    X: pd.DataFrame,
+    y: np.ndarray,
+    scores: tuple[float, float],
+    output: Path,
+) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    shares = ", ".join(f"{label} ({count / len(y):.1%})" for label, count in zip(labels, counts, strict=True))
+    rows = [
+        ("table", f"{len(X):,} rows, {X.shape[1]} columns"),
+        ("classes", shares),
+        ("threat", repr(model.threat_) if model.threat_.features is not None else "none"),
+        ("tree", f"{model.get_n_leaves()} leaves, depth {model.get_depth()}"),
+        ("accuracy", f"{scores[0]:.1%} of the training rows"),
+        ("under attack", f"{scores[1]:.1%} of the training rows"),
+        ("saved to", str(output)),
+    ]
+    summary = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        summary.add_row(Text(name, style="bold"), Text(text))
+    console.print(summary)

@@ -1,0 +1,153 @@
+"""Tables in and out: CSV and Parquet, checked column by column, never half written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from hardwood.cli.messages import CommandError, explaining
+from hardwood.files import write_whole
+
+_CSV = (".csv", ".csv.gz")
+_PARQUET = (".parquet", ".pq")
+SUFFIXES = " ".join(_CSV + _PARQUET)
+
+# Only what cannot be anything else: "NA" and "None" are labels in many tables.
+_MISSING = ["", "NaN", "nan"]
+
+# Before 3.1 the ordinary parser of pandas could be off by the last bit, and a threshold between.
+_IS_OLD = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+_EXACT = {"float_precision": "round_trip"} if _IS_OLD else {}
+
+
+def is_table_name(path: Path) -> bool:
+    """Whether the name of the file says which kind of table it holds."""
+    return path.name.lower().endswith(_CSV + _PARQUET)
+
+
+def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
+    """Read a CSV or Parquet file; `text_columns` keep the spelling of their values."""
+    with explaining(f"read {path}"):
+        if not path.exists():
+            raise CommandError(f"{path} does not exist")
+        if not path.is_file():
+            raise CommandError(f"{path} is not a file")
+        if path.stat().st_size == 0:
+            raise CommandError(f"{path} is empty")
+        if not is_table_name(path):
+            raise CommandError(f"{path} is no table: its name must end in one of {SUFFIXES}")
+        read = _read_parquet if path.name.lower().endswith(_PARQUET) else _read_csv
+        table = read(path, text_columns)
+    if table.empty:
+        raise CommandError(f"{path} has column names but no rows")
+    return table
+
+
+def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
+    layout = {"encoding": "utf-8-sig", "skipinitialspace": True, "keep_default_na": False}
+    try:
+        # pandas renames repeated columns, so they have to be found in a look at the header alone.
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
+        _check_names(path, header.iloc[0].tolist())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path,
+                index_col=False,
+                dtype=dict.fromkeys(text_columns, str),
+                na_values=_MISSING,
+                low_memory=False,
+                **layout,
+                **_EXACT,
+            )
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    except pd.errors.ParserWarning:
+        raise ValueError("a row has more values than there are column names") from None
+    except (EOFError, zlib.error) as error:
+        raise ValueError(str(error)) from None
+
+
+def _read_parquet(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
+    table = pd.read_parquet(path).reset_index(drop=True)
+    table.columns = table.columns.map(str)
+    _check_names(path, table.columns.tolist())
+    for name in set(text_columns) & set(table.columns):
+        known = table[name].notna()
+        table[name] = table[name].astype(object).where(known).map(str, na_action="ignore")
+    return table
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if not name:
+            raise CommandError(f"column {position + 1} of {path} has no name")
+        if name in seen:
+            raise CommandError(f'{path} has more than one column named "{name}"')
+        seen.add(name)
+
+
+def check_complete(table: pd.DataFrame, path: Path) -> None:
+    """Refuse missing values, naming the first."""
+    for name, column in table.items():
+        missing = column.isna().to_numpy()
+        if missing.any():
+            raise CommandError(
+                f'column "{name}" of {path} has no value in {missing.sum()} of {len(missing)} rows, first in row '
+                f"{missing.argmax() + 1}: hardwood takes no missing values, so fill them in or drop those rows"
+            )
+
+
+def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
+    """Turn a column into float64, or say which of its values is none and what to do about it."""
+    if column.dtype.kind in "biuf":
+        return column.astype("float64")
+    values = column.astype(object)
+    numbers = pd.to_numeric(values, errors="coerce")
+    wrong = numbers.isna()
+    if not wrong.any():
+        # Text is refused even where all of it reads as numbers: it may be a code, such as 01234.
+        wrong = values.map(lambda value: isinstance(value, str))
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise CommandError(
+            f'column "{column.name}" of {path} holds "{column.iloc[row]}" in row {row + 1}, '
+            f"where a number belongs: {remedy}"
+        )
+    return numbers.astype("float64")
+
+
+def check_output(path: Path, inputs: Collection[Path]) -> None:
+    """Before the long work: refuse an output that could not be written at its end."""
+    with explaining(f"write {path}"):
+        for source in inputs:
+            if path.exists() and source.exists() and path.samefile(source):
+                raise CommandError(f"{path} is an input of this command: choose another output")
+        if path.exists() and not path.is_file():
+            raise CommandError(f"cannot write {path}: it is not a file")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise CommandError(f"cannot write {path}: it is read-only")
+        if not path.parent.is_dir():
+            raise CommandError(f"cannot write {path}: there is no folder {path.parent}")
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
+            pass
+
+
+def write_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all; a link keeps being a link."""
+    with explaining(f"write {path}"):
+        write_whole(path.resolve(), write)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write CSV, compressed CSV or Parquet, as the name of the file says."""
+    is_parquet = path.name.lower().endswith(_PARQUET)
+    write = table.to_parquet if is_parquet else table.to_csv
+    write_file(path, lambda draft: write(draft, index=False))
