@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -11,7 +10,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-Label = str | int | float | bool
+from hardwood.columns import (
+    Label,
+    check_labels,
+    chosen_columns,
+    column_names,
+    get_column,
+    is_plain_numbers,
+    labels_of,
+    open_table,
+    read_codes,
+    read_labels,
+    read_numbers,
+    say_where,
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,7 @@ class Schema:
             raise ValueError(f"categories: expected {n} entries (None or a list of labels), got {categories!r}")
         for j, labels in enumerate(categories):
             if labels is not None:
-                _check_labels(labels, f"categories of {_where(names, j)}")
+                check_labels(labels, f"categories of {say_where(names, j)}")
         object.__setattr__(self, "n_features", int(n))
         object.__setattr__(self, "feature_names", None if names is None else tuple(names))
         as_tuples = tuple(None if labels is None else tuple(labels) for labels in categories)
@@ -103,18 +115,18 @@ class Schema:
         >>> Schema.from_table([["red", 1.5], ["blue", 2.5]], categorical_features=[0]).categories
         (('blue', 'red'), None)
         """
-        table = _open(X)
-        names, n_features = _column_names(table), table.shape[1]
-        chosen = _chosen_columns(table, categorical_features)
-        if not chosen and _is_plain_numbers(table):
+        table = open_table(X)
+        names, n_features = column_names(table), table.shape[1]
+        chosen = chosen_columns(table, categorical_features)
+        if not chosen and is_plain_numbers(table):
             return cls.numeric(n_features, names)
         categories: list[tuple[Label, ...] | None] = []
         for j in range(n_features):
-            column, where = _column(table, j), _where(names, j)
+            column, where = get_column(table, j), say_where(names, j)
             if j in chosen:
-                categories.append(_read_labels(column, where))
+                categories.append(read_labels(column, where))
             else:
-                _numbers(column, where)
+                read_numbers(column, where)
                 categories.append(None)
         return cls(n_features, names, tuple(categories))
 
@@ -140,15 +152,15 @@ class Schema:
         array([[0.5, 1. ],
                [1.5, 2. ]])
         """
-        table = _open(X)
+        table = open_table(X)
         self._check_columns(table)
-        if self._is_numerical and _is_plain_numbers(table):
+        if self._is_numerical and is_plain_numbers(table):
             matrix = table
         else:
             matrix = np.empty((len(table), self.n_features))
             for j, labels in enumerate(self.categories):
-                column, where = _column(table, j), _where(self.feature_names, j)
-                matrix[:, j] = _numbers(column, where) if labels is None else _codes(column, labels, where)
+                column, where = get_column(table, j), say_where(self.feature_names, j)
+                matrix[:, j] = read_numbers(column, where) if labels is None else read_codes(column, labels, where)
         if type(matrix) is np.ndarray:
             matrix = np.ascontiguousarray(matrix, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -187,12 +199,12 @@ class Schema:
             table = matrix if self._is_numerical else matrix.astype(object)
             for j, labels in enumerate(self.categories):
                 if labels is not None:
-                    table[:, j] = _labels_of(matrix[:, j], labels)
+                    table[:, j] = labels_of(matrix[:, j], labels)
             return table
         frame = pandas.DataFrame(matrix, columns=list(self.feature_names or ()))
         for j, labels in enumerate(self.categories):
             if labels is not None:
-                values = _labels_of(matrix[:, j], labels)
+                values = labels_of(matrix[:, j], labels)
                 frame[self.name(j)] = pandas.Categorical(values, categories=list(labels))
         return frame
 
@@ -252,7 +264,7 @@ class Schema:
 
     def _check_columns(self, table: Any) -> None:
         """Refuse a table with other columns, in the words that `check_estimator` looks for."""
-        names = _column_names(table)
+        names = column_names(table)
         if names is not None and self.feature_names is not None and names != self.feature_names:
             unseen = sorted(set(names) - set(self.feature_names))
             missing = sorted(set(self.feature_names) - set(names))
@@ -275,179 +287,9 @@ def _bullets(names: list[str]) -> str:
     return "".join(f"- {name}\n" for name in shown)
 
 
-def _where(names: Sequence[str] | None, j: int) -> str:
-    return f"feature {j if names is None else names[j]!r}"
-
-
 def _pandas_if_installed() -> ModuleType | None:
     try:
         import pandas
     except ImportError:
         return None
     return pandas
-
-
-def _open(X: Any) -> Any:
-    """Return a DataFrame as it is and anything else as a two-dimensional array of its own dtype."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
-        return X  # nothing to check: small tables should not wait for check_array
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        return X
-    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
-        # Left to itself, NumPy turns the numbers of a mixed list into text.
-        X = np.asarray(X, dtype=object)
-    return check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
-
-
-def _column(table: Any, j: int) -> Any:
-    return table[:, j] if isinstance(table, np.ndarray) else table[table.columns[j]]
-
-
-def _values(column: Any) -> np.ndarray:
-    return column if isinstance(column, np.ndarray) else column.to_numpy()
-
-
-def _column_names(table: Any) -> tuple[str, ...] | None:
-    """Return the names of a DataFrame's columns if they are strings."""
-    if isinstance(table, np.ndarray):
-        return None
-    names = list(table.columns)
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X: column name {twice!r} occurs more than once; rename a column")
-    strings = [isinstance(name, str) for name in names]
-    if any(strings) and not all(strings):
-        raise TypeError(
-            f"X: column names must all be strings or none, got {names[strings.index(False)]!r} "
-            f"beside {names[strings.index(True)]!r}; X.columns = X.columns.astype(str) helps"
-        )
-    return tuple(map(str, names)) if names and all(strings) else None
-
-
-def _is_plain_numbers(table: Any) -> bool:
-    """Say whether the table is numbers in NumPy dtypes throughout: `check_array` can have it."""
-    dtypes = [table.dtype] if isinstance(table, np.ndarray) else list(table.dtypes)
-    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
-
-
-def _chosen_columns(table: Any, categorical_features: Any) -> set[int]:
-    """Return the indices of the columns that `categorical_features` speaks of."""
-    if categorical_features is None:
-        return set()
-    n_features, names = table.shape[1], _column_names(table)
-    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
-        if isinstance(table, np.ndarray):
-            return set()
-        dtypes = [str(_column(table, j).dtype) for j in range(n_features)]
-        return {j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))}
-    if isinstance(categorical_features, (str, bytes)) or not hasattr(categorical_features, "__iter__"):
-        raise ValueError(
-            f"categorical_features: {categorical_features!r} is neither 'from_dtype' nor None nor "
-            "a list of names or indices nor a boolean mask"
-        )
-    items = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
-    if items and all(isinstance(item, bool) for item in items):
-        if len(items) != n_features:
-            raise ValueError(
-                f"categorical_features: the mask has {len(items)} entries, but X has {n_features} features"
-            )
-        return {j for j, item in enumerate(items) if item}
-    return {_position(item, names, n_features) for item in items}
-
-
-def _position(item: Any, names: tuple[str, ...] | None, n_features: int) -> int:
-    if isinstance(item, str):
-        if names is None or item not in names:
-            known = "X has no column names" if names is None else f"the columns are {list(names)}"
-            raise ValueError(f"categorical_features: unknown column {item!r}; {known}")
-        return names.index(item)
-    if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < n_features:
-        raise ValueError(
-            f"categorical_features: {item!r} is neither a column name nor an index from 0 to {n_features - 1}"
-        )
-    return item
-
-
-def _is_missing(value: Any) -> bool:
-    """Recognise None, NaN and the markers of pandas, which may not be installed."""
-    if isinstance(value, (float, np.floating)):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _numbers(column: Any, where: str) -> np.ndarray:
-    """Return a numerical column; NaN where a value is missing."""
-    values = _values(column)
-    if values.dtype.kind in "biuf":
-        return values
-    if set(map(type, values)) <= {bool, int, float}:
-        return values.astype(np.float64)
-    return np.fromiter((_number(value, where) for value in values), np.float64, len(values))
-
-
-def _number(value: Any, where: str) -> float:
-    remedy = "declare the column in categorical_features or convert it to numbers"
-    # Text is refused even where it reads as a number: it may be a code, such as '01234'.
-    if isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
-        shown = value if isinstance(value, bytes) else str(value)
-        raise ValueError(f"X: {where} holds {shown!r}, which is not a number; {remedy}")
-    if _is_missing(value):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"X: {where} holds {value!r}: {error}; {remedy}") from None
-
-
-def _codes(column: Any, labels: tuple[Label, ...], where: str) -> np.ndarray:
-    """Return a categorical column as codes; what is not among the labels gets one past the last."""
-    unseen = len(labels)
-    code_of = {label: code for code, label in enumerate(labels)}
-    if str(column.dtype) == "category":
-        # pandas: look each category up once, not each row. A missing value has code -1: the last.
-        codes = [code_of.get(category, unseen) for category in column.cat.categories]
-        return np.array([*codes, unseen])[column.cat.codes.to_numpy()]
-    values = _values(column).tolist()
-    try:
-        return np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
-    except TypeError as error:
-        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
-
-
-def _labels_of(codes: np.ndarray, labels: tuple[Label, ...]) -> np.ndarray:
-    """Return the labels of codes, None for NaN and for the code of categories never seen."""
-    label_of = np.array([*labels, None], dtype=object)
-    return label_of[np.where(np.isnan(codes), len(labels), codes).astype(np.intp)]
-
-
-def _read_labels(column: Any, where: str) -> tuple[Label, ...]:
-    """Return the labels that occur in a column or that its dtype declares, sorted."""
-    values = _values(column)
-    if values.dtype.kind not in "biufOUS":
-        raise ValueError(f"X: {where} is {values.dtype}; convert its categories to text or numbers")
-    declares = str(column.dtype).startswith(("category", "Enum"))
-    try:
-        distinct = {(type(value), value) for value in values.tolist()}
-        plain = [value.item() if isinstance(value, np.generic) else value for _, value in distinct]
-        if any(map(_is_missing, plain)):
-            raise ValueError(
-                f"X: {where} is categorical and has a missing value; give missing values a "
-                "category of their own, such as 'missing', or drop the rows"
-            )
-        plain += list(column.dtype.categories) if declares else []
-        # Equal labels of different types (1, True) are one; the type's name decides which stays.
-        labels = sorted({(type(value).__name__, value) for value in plain})
-    except TypeError as error:
-        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
-    return tuple(dict.fromkeys(value for _, value in labels))
-
-
-def _check_labels(labels: Any, where: str) -> None:
-    if not isinstance(labels, (list, tuple)):
-        raise ValueError(f"{where}: expected None or a list of labels, got {labels!r}")
-    for label in labels:
-        finite = not isinstance(label, float) or math.isfinite(label)
-        if not isinstance(label, (str, int, float)) or not finite:
-            raise ValueError(f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text")
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"{where}: a label occurs more than once in {labels!r}")

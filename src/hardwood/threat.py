@@ -3,117 +3,29 @@
 from __future__ import annotations
 
 import copy
-import json
-import math
-import numbers
 import os
-import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hardwood.columns import Label
 from hardwood.files import write_whole
-from hardwood.table import Label, Schema
-
-_SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
-# "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
-_INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
-_ONE_FEATURE = "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
-_ALL_FEATURES = "give a distance >= 0, '<', '>', '<>', None, one entry per feature or a dict"
-
-
-@dataclass(frozen=True, eq=False)
-class Reach:
-    """What an attacker may do to the rows of one table, as read-only arrays.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (n_features,)
-        How far a value can be moved down and up; 0 where it is fixed or categorical.
-    categories : tuple
-        Per feature None (numerical) or a bool matrix of shape (c + 1, c + 1) for its c labels:
-        ``[a, b]`` says that category ``a`` may become ``b``. The last row and column stand for
-        the categories that are not in the schema; the diagonal is true.
-    attacks : ndarray of shape (n_classes,)
-        Which classes attack. A single True where there is no class information.
-
-    Examples
-    --------
-    >>> reach = ThreatModel([0.5, ">"]).resolve(Schema.numeric(2), ["ham", "spam"])
-    >>> reach.left, reach.right, reach.attacks
-    (array([0.5, 0. ]), array([0.5, inf]), array([ True,  True]))
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    categories: tuple[np.ndarray | None, ...]
-    attacks: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
-            object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
-        matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
-        object.__setattr__(self, "categories", tuple(matrices))
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row can be changed at all."""
-        off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
-        movable = self.left.any() or self.right.any() or any(off_diagonal)
-        return not (movable and self.attacks.any())
-
-    def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lowest and the highest value that each number can be moved to.
-
-        These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
-        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            A float64 matrix, as `Schema.encode` returns it.
-        class_index : ndarray of shape (n_rows,), or None
-            The position of each row's class among the classes. None: every row moves.
-
-        Returns
-        -------
-        lo, hi : ndarray of shape (n_rows, n_features)
-            Both equal to `X` in categorical columns and in rows of classes that do not attack.
-
-        Examples
-        --------
-        >>> reach = ThreatModel(0.5, attacking_classes=1).resolve(Schema.numeric(1), [0, 1])
-        >>> lo, hi = reach.box(np.array([[2.0], [2.0]]), np.array([0, 1]))
-        >>> lo.ravel(), hi.ravel()
-        (array([2. , 1.5]), array([2. , 2.5]))
-        """
-        with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
-            lo, hi = X - self.left, X + self.right
-        if class_index is not None:
-            still = ~self.attacks[class_index]
-            lo[still] = hi[still] = X[still]
-        return lo, hi
-
-    def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
-        """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
-        lo, hi = self.box(X, class_index)
-        inside = (lo <= X_adv) & (X_adv <= hi)
-        for j, allowed in enumerate(self.categories):
-            if allowed is not None:
-                a, b = X[:, j].astype(np.intp), X_adv[:, j].astype(np.intp)
-                inside[:, j] = np.where(self.attacks[class_index], allowed[a, b], a == b)
-        return np.asarray(inside.all(axis=1))
-
-    def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""
-        matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in self.categories]
-        count = np.array([len(m) for m in matrices], dtype=np.int64)
-        return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
+from hardwood.reach import Reach
+from hardwood.spelling import (
+    INTERVALS,
+    ONE_FEATURE,
+    plain,
+    read_classes,
+    shorten_table,
+    toml_key,
+    toml_value,
+    with_string_keys,
+)
+from hardwood.table import Schema
 
 
 class ThreatModel:
@@ -151,10 +63,10 @@ class ThreatModel:
 
     def __init__(self, features: Any = None, attacking_classes: Any = None) -> None:
         given = isinstance(features, ThreatModel)
-        self._features = features._features if given else _shorten_table(features)
+        self._features = features._features if given else shorten_table(features)
         self._attacking_classes = features._attacking_classes if given else None
         if attacking_classes is not None:
-            self._attacking_classes = _read_classes(attacking_classes)
+            self._attacking_classes = read_classes(attacking_classes)
 
     @classmethod
     def coerce(cls, spec: Any, attacking_classes: Any = None) -> ThreatModel:
@@ -297,12 +209,12 @@ class ThreatModel:
         """
         lines = []
         if self._attacking_classes is not None:
-            lines += [f"attacking_classes = {_toml(self._attacking_classes)}", ""]
+            lines += [f"attacking_classes = {toml_value(self._attacking_classes)}", ""]
         if isinstance(self._features, dict):
             lines.append("[features]")
-            lines += [f"{_toml_key(key)} = {_toml(e)}" for key, e in self._features.items()]
+            lines += [f"{toml_key(key)} = {toml_value(e)}" for key, e in self._features.items()]
         else:
-            lines.append(f"features = {_toml(self._features)}")
+            lines.append(f"features = {toml_value(self._features)}")
         text = "\n".join(lines) + "\n"
         if path is not None:
             write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
@@ -345,7 +257,7 @@ class ThreatModel:
 
     def _comparable(self) -> tuple[Any, set[Label] | None]:
         classes = self._attacking_classes
-        return _with_string_keys(self._features), None if classes is None else set(classes)
+        return with_string_keys(self._features), None if classes is None else set(classes)
 
     def _entries(self, schema: Schema) -> list[Any]:
         """Return one entry per feature of a table, of a kind that suits the feature."""
@@ -381,7 +293,7 @@ class ThreatModel:
             if attackers is not None:
                 raise ValueError(f"attacking_classes: {list(attackers)!r} is given, but there are no classes")
             return np.array([True])
-        known = [_plain(label) for label in classes]
+        known = [plain(label) for label in classes]
         for label in attackers or ():
             if label not in known:
                 raise ValueError(f"attacking_classes: {label!r} is not a class; the classes are {known!r}")
@@ -400,112 +312,11 @@ class ThreatModel:
         return np.array([label in attackers for label in labels.tolist()])
 
 
-def _read_only(array: Any, dtype: Any) -> np.ndarray:
-    copied = np.array(array, dtype=dtype, order="C")
-    copied.setflags(write=False)
-    return copied
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python number or string that it stands for."""
-    is_scalar = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
-    return value.item() if is_scalar else value
-
-
-def _shorten_table(features: Any) -> Any:
-    """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
-    features = features.tolist() if isinstance(features, np.ndarray) else features
-    if isinstance(features, (list, tuple)):
-        return [_shorten(entry, f"threat for feature {j}", _ONE_FEATURE) for j, entry in enumerate(features)]
-    if not callable(getattr(features, "items", None)):
-        return _shorten(features, "threat", _ALL_FEATURES)
-    pairs = [(_plain(key), entry) for key, entry in features.items()]
-    for key, _ in pairs:
-        if isinstance(key, bool) or not isinstance(key, (str, int)):
-            raise ValueError(f"threat: {key!r} is neither a column name nor an index")
-    _refuse_repeats([key for key, _ in pairs], "threat: feature")
-    return {key: _shorten(entry, f"threat for feature {key!r}", _ONE_FEATURE) for key, entry in pairs} or None
-
-
-def _refuse_repeats(keys: Sequence[Label], what: str) -> None:
-    """Refuse keys that TOML would spell alike, such as 1 and "1"."""
-    count = Counter(map(str, keys))
-    for key in keys:
-        if count[str(key)] > 1:
-            raise ValueError(f"{what} {key!r} is given more than once")
-
-
-def _shorten(entry: Any, where: str, accepted: str) -> Any:
-    """Return the shortest spelling of one entry: None, str, float, pair or dict."""
-    entry = _plain(entry)
-    if entry is None or isinstance(entry, str):
-        if (entry or None) not in _INTERVALS:
-            raise ValueError(f"{where}: {entry!r} is not understood; {accepted}")
-        return entry or None
-    if isinstance(entry, Mapping):
-        return _shorten_categories(entry, where) or None
-    if isinstance(entry, (list, tuple, np.ndarray)):
-        if len(entry) != 2:
-            raise ValueError(f"{where}: {entry!r} is not a pair; {accepted}")
-        left, right = (_distance(side, where, accepted) for side in entry)
-    else:
-        left = right = _distance(entry, where, accepted)
-    return _SHORT.get((left, right), left if left == right else (left, right))
-
-
-def _distance(value: Any, where: str, accepted: str) -> float:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{where}: {value!r} is not a distance; {accepted}")
-    try:
-        distance = float(value)
-    except OverflowError:
-        raise ValueError(f"{where}: {value!r} is too large for a float64; {accepted}") from None
-    if math.isnan(distance) or distance < 0:
-        problem = "negative" if distance < 0 else "not a number"
-        raise ValueError(f"{where}: {value!r} is {problem}; {accepted}")
-    return distance + 0.0  # -0.0 becomes 0.0
-
-
-def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, list[Label]]:
-    _refuse_repeats(list(entry), f"{where}: category")
-    moves: dict[Label, list[Label]] = {}
-    for category, targets in entry.items():
-        many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
-        labels = {_read_label(target, where) for target in (targets if many else [targets])}
-        in_order = sorted(labels, key=lambda label: (type(label).__name__, label))
-        moves[_read_label(category, where)] = in_order
-    return moves
-
-
-def _read_label(value: Any, where: str) -> Label:
-    value = _plain(value)
-    if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"{where}: {value!r} is not a label; give a str, int, finite float or bool")
-
-
-def _read_classes(classes: Any) -> tuple[Label, ...]:
-    classes = _plain(classes)
-    many = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
-    labels = [_read_label(label, "attacking_classes") for label in (classes if many else [classes])]
-    return tuple(dict.fromkeys(labels))
-
-
-def _with_string_keys(spelling: Any) -> Any:
-    """Return a spelling with the string keys that TOML would give it."""
-    if isinstance(spelling, dict):
-        return {str(key): _with_string_keys(value) for key, value in spelling.items()}
-    if isinstance(spelling, list):
-        return [_with_string_keys(entry) for entry in spelling]
-    return spelling
-
-
 def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
     if isinstance(entry, dict) and not is_categorical:
         raise ValueError(
             f"{where}: {entry!r} is for categories, but the feature is numerical; "
-            f"declare it in categorical_features or {_ONE_FEATURE}"
+            f"declare it in categorical_features or {ONE_FEATURE}"
         )
     if is_categorical and not isinstance(entry, dict) and entry not in (None, "<>"):
         raise ValueError(
@@ -556,7 +367,7 @@ def _reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach
     categories: list[np.ndarray | None] = []
     for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
         if labels is None:
-            intervals[:, j] = _INTERVALS.get(entry, entry)
+            intervals[:, j] = INTERVALS.get(entry, entry)
             categories.append(None)
         else:
             categories.append(_category_matrix(entry, labels))
@@ -571,20 +382,3 @@ def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:
     for category, targets in (entry or {}).items():
         allowed[codes.get(category, unseen), [codes.get(t, unseen) for t in targets]] = True
     return allowed
-
-
-def _toml(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        # JSON's escapes are TOML's, except that TOML does not allow a bare DEL.
-        return json.dumps(value or "", ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return repr(value)  # Python spells numbers as TOML does, infinity included
-
-
-def _toml_key(key: Label) -> str:
-    return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else _toml(str(key))

@@ -171,12 +171,13 @@ def _search(samples, moves, categories, limits, nodes, node, first, last, work):
             slot = moves.slots[feature, orientation]
             if samples.weight.shape[0]:
                 score, cut = scan_weights(
-                    samples.orders, slot, start, end, n, samples.weight, parts, zero, one, rows, sign, criterion, min_leaf, best
-                )
+                    samples.orders, slot, start, end, n, samples.weight, parts, zero, one, rows, sign, criterion,
+                    min_leaf, best,
+                )  # fmt: skip
             else:
                 score, cut = scan_counts(
-                    samples.orders, slot, start, end, n, weights, parts, zero, one, rows, sign, criterion, min_leaf, best,
-                    work.counts, work.bounds,
+                    samples.orders, slot, start, end, n, weights, parts, zero, one, rows, sign, criterion, min_leaf,
+                    best, work.counts, work.bounds,
                 )  # fmt: skip
             if cut >= 0:
                 best, best_feature, best_orientation, best_cut = score, feature, np.int64(orientation), cut
@@ -311,10 +312,11 @@ def _divide(samples, moves, categories, nodes, node, first, last, spill):
             order = samples.orders[slot]
             partition(order, here.start, here.end, samples.side, spill, samples.tied[slot])
             if own:
-                samples.tied[slot] |= 0 < clip(
+                n_cleared = clip(
                     order, here.start, middle, here.end, samples.X, moves.shift, feature, orientation,
                     moves.size[feature], here.threshold,
                 )  # fmt: skip
+                samples.tied[slot] |= n_cleared > 0
 
 
 @kernel

@@ -55,14 +55,15 @@ def _mark(entry, at, previous, size, tolerance):
 
 @inner
 def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, size, merged, merged_at):
-    """Merge two shifted runs, each sorted by position, and mark the groups; what is equal comes from the left run first.
+    """Merge two shifted runs, each sorted by position, and mark the groups; of what is equal the left run comes first.
 
-    The positions go into `merged_at`, unless that is empty. The first loop chooses without a branch: which run is next is
-    close to a coin flip, and a mispredicted branch costs more than the whole step.
+    The positions go into `merged_at`, unless that is empty. The first loop chooses without a branch: which run is
+    next is close to a coin flip, and a mispredicted branch costs more than the whole step.
     """
     tolerance = TIE_TOLERANCE if size > 0.0 else 0.0
     previous = np.nan
-    k = 0
+    i, left_end, j, right_end = np.uint64(i), np.uint64(left_end), np.uint64(j), np.uint64(right_end)
+    k, one = np.uint64(0), np.uint64(1)
     while i < left_end and j < right_end:
         from_left, from_right = left_at[i] + left_shift, right_at[j] + right_shift
         take_right = from_right < from_left
@@ -70,22 +71,22 @@ def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end
         merged[k] = _mark(right[j] if take_right else left[i], at, previous, size, tolerance)
         if merged_at.shape[0]:
             merged_at[k] = at
-        j += take_right
-        i += not take_right
-        k += 1
+        j += np.uint64(take_right)
+        i += np.uint64(not take_right)
+        k += one
         previous = at
     while i < left_end or j < right_end:
         entry, at = left[0], 0.0
         if i < left_end:
             entry, at = left[i], left_at[i] + left_shift
-            i += 1
+            i += one
         else:
             entry, at = right[j], right_at[j] + right_shift
-            j += 1
+            j += one
         merged[k] = _mark(entry, at, previous, size, tolerance)
         if merged_at.shape[0]:
             merged_at[k] = at
-        k += 1
+        k += one
         previous = at
 
 
@@ -103,7 +104,7 @@ class Scratch(NamedTuple):
     staying: np.ndarray  # uint32 per staying sample
     staying_at: np.ndarray  # float64 per staying sample
     none: np.ndarray  # float64, empty
-    counts: np.ndarray  # int64 (passes, digits)
+    counts: np.ndarray  # uint64 (passes, digits)
 
 
 def make_scratch(n: int, n_samples: int) -> Scratch:
@@ -122,7 +123,7 @@ def make_scratch(n: int, n_samples: int) -> Scratch:
         staying=np.empty(n_staying, dtype=np.uint32),
         staying_at=np.empty(n_staying),
         none=np.empty(0),
-        counts=np.empty((PASSES, DIGITS), dtype=np.int64),
+        counts=np.empty((PASSES, DIGITS), dtype=np.uint64),
     )
 
 
@@ -153,7 +154,8 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
                 scratch.staying_at[stay] = value
                 stay += 1
             moving[n_zero + one if label else zero] = entry
-            values[zero] = value  # class 0 stays in place, class 1 goes where the column was; what is wrong is overwritten
+            # Class 0 stays in place, class 1 goes where the column was; a value that is put wrongly is overwritten.
+            values[zero] = value
             column[one] = value
             one += label
             zero += 1 - label

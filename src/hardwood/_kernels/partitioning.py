@@ -16,8 +16,9 @@ def partition(order, start, end, side, spill, tied):
         after    a c f | B D E        left written in place, right through `spill`
 
     An entry that starts a group may leave while others of its group stay, so the mark is handed on: whatever is written
-    next on a side starts a group there if any mark was passed since the last one written on that side. Where every entry
-    starts a group (not `tied`) there is nothing to hand on. Indices are unsigned, which spares a check for negative ones.
+    next on a side starts a group there if any mark was passed since the last one written on that side. Where every
+    entry starts a group (not `tied`) there is nothing to hand on. Indices are unsigned, which spares a check for
+    negative ones.
     """
     write, spilled, step = np.uint64(start), np.uint64(0), np.uint64(1)
     mark_left, mark_right = np.uint32(0), np.uint32(0)
@@ -58,8 +59,8 @@ def _beside(at, threshold, size):
 def clip(order, start, middle, end, X, shift, feature, orientation, size, threshold):
     """Let the samples beyond a child's new bound on its split feature share one group.
 
-    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them. Returns how many
-    marks were taken away.
+    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them. Returns how
+    many marks were taken away.
     """
     n_cleared = 0
     for i in range(middle - 1, start, -1):

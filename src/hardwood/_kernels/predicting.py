@@ -53,8 +53,8 @@ def find_leaf(trees, X, row, tree):
 def _find_leaves(trees, X, start, tree, nodes):
     """The leaves of the rows from `start` on, one per entry of `nodes`, all going down together.
 
-    Which way a row goes is hard for the processor to foresee. Without a branch each step has to wait for the one before,
-    so several rows take theirs side by side.
+    Which way a row goes is hard for the processor to foresee. Without a branch each step has to wait for the one
+    before, so several rows take theirs side by side.
     """
     for k in range(nodes.shape[0]):
         nodes[k] = trees.root[tree]

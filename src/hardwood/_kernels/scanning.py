@@ -1,7 +1,8 @@
 """The ordinary CART scan, over one shifted order of one node.
 
 Small nodes are many, so what a scan is handed counts: plain numbers and four-number tables travel in registers, named
-tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. The tables are (class 0 moving, class 0 staying, class 1 moving, class 1 staying).
+tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. The tables are
+(class 0 moving, class 0 staying, class 1 moving, class 1 staying).
 """
 
 import numpy as np
@@ -31,8 +32,8 @@ def _scan_block(
 ):  # fmt: skip
     """Try every cut behind samples `begin` to `end`; `before` counts what lies left of them.
 
-    With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per sample
-    and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
+    With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per
+    sample and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
     """
     node = node_zero + node_one
     noise = ROUNDING * node_zero * node_one
@@ -113,15 +114,15 @@ def _bound(counts, block, weights, node_zero, node_one, sign, criterion):
 
 @inner
 def scan_counts(
-    orders, slot, start, end, n, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor, counts,
-    bounds,
+    orders, slot, start, end, n, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor,
+    counts, bounds,
 ):  # fmt: skip
     """Best cut of a node's samples on one order, where a sample's weight follows from its class and kind.
 
     Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
 
-    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block first,
-    and only the blocks that may hold a better cut than the best known are looked into.
+    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
+    first, and only the blocks that may hold a better cut than the best known are looked into.
     """
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
@@ -129,8 +130,8 @@ def scan_counts(
     if n_blocks <= 1:
         nothing = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
         return _scan_block(
-            orders, slot, start, last, n, nothing, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
-            best, best_cut,
+            orders, slot, start, last, n, nothing, weights, rows, node_zero, node_one, node_rows, sign, criterion,
+            min_leaf, best, best_cut,
         )  # fmt: skip
     _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
     promising = 0
@@ -144,8 +145,8 @@ def scan_counts(
             continue
         begin, before = start + block * BLOCK, (counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3])
         best, best_cut = _scan_block(
-            orders, slot, begin, min(begin + BLOCK, last), n, before, weights, rows, node_zero, node_one, node_rows, sign,
-            criterion, min_leaf, best, best_cut,
+            orders, slot, begin, min(begin + BLOCK, last), n, before, weights, rows, node_zero, node_one, node_rows,
+            sign, criterion, min_leaf, best, best_cut,
         )  # fmt: skip
     return best, best_cut
 

@@ -13,29 +13,30 @@ ROW_MASK = np.uint64(0x7FFFFFFF)
 
 @inner
 def _sort_by_key(packed, buffer, counts):
-    """Sort `key << 32 | row` stably by the key, least significant digit first. The result is in `buffer`."""
-    n = packed.shape[0]
+    """Sort `key << 32 | payload` stably by the key, least significant digit first. The result is in `buffer`."""
+    n = np.uint64(packed.shape[0])
+    one, mask = np.uint64(1), np.uint64(DIGITS - 1)
     for digit in range(PASSES):
         for bucket in range(DIGITS):
             counts[digit, bucket] = 0
     for i in range(n):
         key = packed[i] >> np.uint64(32)
-        for digit in range(PASSES):
-            counts[digit, (key >> np.uint64(DIGIT_BITS * digit)) & np.uint64(DIGITS - 1)] += 1
-    source, target = packed, buffer
+        counts[0, key & mask] += one
+        counts[1, (key >> np.uint64(DIGIT_BITS)) & mask] += one
+        counts[2, key >> np.uint64(2 * DIGIT_BITS)] += one
     for digit in range(PASSES):
-        offset = 0
+        offset = np.uint64(0)
         for bucket in range(DIGITS):
             count = counts[digit, bucket]
             counts[digit, bucket] = offset
             offset += count
         shift = np.uint64(32 + DIGIT_BITS * digit)
+        source, target = (buffer, packed) if digit == 1 else (packed, buffer)
         for i in range(n):
             item = source[i]
-            bucket = (item >> shift) & np.uint64(DIGITS - 1)
+            bucket = (item >> shift) & mask
             target[counts[digit, bucket]] = item
-            counts[digit, bucket] += 1
-        source, target = target, source
+            counts[digit, bucket] += one
 
 
 @part

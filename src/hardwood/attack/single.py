@@ -8,9 +8,10 @@ from hardwood._kernels import tree_attack
 from hardwood._kernels.compiling import frozen
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
 from hardwood.results import AttackResult
 from hardwood.table import Schema
-from hardwood.threat import Reach, ThreatModel
+from hardwood.threat import ThreatModel
 
 NORMS = {np.inf: tree_attack.INF, 0: 0, 1: 1, 2: 2}
 

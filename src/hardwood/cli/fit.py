@@ -126,9 +126,11 @@ def fit(
         class_weight="balanced" if balanced else None,
         n_jobs=jobs,
     )
+    has_categories = "category" in X.dtypes.astype(str).values
+    notice = "Fitting (the first fit with categories compiles more kernels)..." if has_categories else "Fitting..."
     prepare_kernels()
     with explaining(f"fit a tree to {data}"):
-        run_with_notice(lambda: model.fit(X, y), "Fitting...")
+        run_with_notice(lambda: model.fit(X, y), notice)
         scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
     write_file(output, model.ensemble_.to_json)
     _print_summary(model, X, y, scores, output)

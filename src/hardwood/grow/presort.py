@@ -7,7 +7,7 @@ import numpy as np
 from hardwood._kernels import growing, nominal
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.orders import CLASS_BIT, make_scratch, presort
-from hardwood.threat import Reach
+from hardwood.reach import Reach
 
 
 def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:

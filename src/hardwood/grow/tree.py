@@ -45,8 +45,8 @@ from hardwood._kernels.scanning import BLOCK
 from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
 from hardwood.ensemble import TreeEnsemble, pack_categories
 from hardwood.grow.presort import fill_orders, lay_out_categories, lay_out_moves
+from hardwood.reach import Reach
 from hardwood.table import Schema
-from hardwood.threat import Reach
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
 

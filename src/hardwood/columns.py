@@ -1,0 +1,183 @@
+"""Reading the columns of whatever table a user has: names, numbers, labels."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+Label = str | int | float | bool
+
+
+def say_where(names: Sequence[str] | None, j: int) -> str:
+    """Name a column for an error message."""
+    return f"feature {j if names is None else names[j]!r}"
+
+
+def open_table(X: Any) -> Any:
+    """Return a DataFrame as it is and anything else as a two-dimensional array of its own dtype."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
+        return X  # nothing to check: small tables should not wait for check_array
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return X
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        # Left to itself, NumPy turns the numbers of a mixed list into text.
+        X = np.asarray(X, dtype=object)
+    return check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+
+
+def get_column(table: Any, j: int) -> Any:
+    """Return column `j`."""
+    return table[:, j] if isinstance(table, np.ndarray) else table[table.columns[j]]
+
+
+def _values(column: Any) -> np.ndarray:
+    return column if isinstance(column, np.ndarray) else column.to_numpy()
+
+
+def column_names(table: Any) -> tuple[str, ...] | None:
+    """Return the names of a DataFrame's columns if they are strings."""
+    if isinstance(table, np.ndarray):
+        return None
+    names = list(table.columns)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X: column name {twice!r} occurs more than once; rename a column")
+    strings = [isinstance(name, str) for name in names]
+    if any(strings) and not all(strings):
+        raise TypeError(
+            f"X: column names must all be strings or none, got {names[strings.index(False)]!r} "
+            f"beside {names[strings.index(True)]!r}; X.columns = X.columns.astype(str) helps"
+        )
+    return tuple(map(str, names)) if names and all(strings) else None
+
+
+def is_plain_numbers(table: Any) -> bool:
+    """Say whether the table is numbers in NumPy dtypes throughout: `check_array` can have it."""
+    dtypes = [table.dtype] if isinstance(table, np.ndarray) else list(table.dtypes)
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+
+
+def chosen_columns(table: Any, categorical_features: Any) -> set[int]:
+    """Return the indices of the columns that `categorical_features` speaks of."""
+    if categorical_features is None:
+        return set()
+    n_features, names = table.shape[1], column_names(table)
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        if isinstance(table, np.ndarray):
+            return set()
+        dtypes = [str(get_column(table, j).dtype) for j in range(n_features)]
+        return {j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))}
+    if isinstance(categorical_features, (str, bytes)) or not hasattr(categorical_features, "__iter__"):
+        raise ValueError(
+            f"categorical_features: {categorical_features!r} is neither 'from_dtype' nor None nor "
+            "a list of names or indices nor a boolean mask"
+        )
+    items = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
+    if items and all(isinstance(item, bool) for item in items):
+        if len(items) != n_features:
+            raise ValueError(
+                f"categorical_features: the mask has {len(items)} entries, but X has {n_features} features"
+            )
+        return {j for j, item in enumerate(items) if item}
+    return {_position(item, names, n_features) for item in items}
+
+
+def _position(item: Any, names: tuple[str, ...] | None, n_features: int) -> int:
+    if isinstance(item, str):
+        if names is None or item not in names:
+            known = "X has no column names" if names is None else f"the columns are {list(names)}"
+            raise ValueError(f"categorical_features: unknown column {item!r}; {known}")
+        return names.index(item)
+    if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < n_features:
+        raise ValueError(
+            f"categorical_features: {item!r} is neither a column name nor an index from 0 to {n_features - 1}"
+        )
+    return item
+
+
+def _is_missing(value: Any) -> bool:
+    """Recognise None, NaN and the markers of pandas, which may not be installed."""
+    if isinstance(value, (float, np.floating)):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def read_numbers(column: Any, where: str) -> np.ndarray:
+    """Return a numerical column; NaN where a value is missing."""
+    values = _values(column)
+    if values.dtype.kind in "biuf":
+        return values
+    if set(map(type, values)) <= {bool, int, float}:
+        return values.astype(np.float64)
+    return np.fromiter((_number(value, where) for value in values), np.float64, len(values))
+
+
+def _number(value: Any, where: str) -> float:
+    remedy = "declare the column in categorical_features or convert it to numbers"
+    # Text is refused even where it reads as a number: it may be a code, such as '01234'.
+    if isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
+        shown = value if isinstance(value, bytes) else str(value)
+        raise ValueError(f"X: {where} holds {shown!r}, which is not a number; {remedy}")
+    if _is_missing(value):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"X: {where} holds {value!r}: {error}; {remedy}") from None
+
+
+def read_codes(column: Any, labels: tuple[Label, ...], where: str) -> np.ndarray:
+    """Return a categorical column as codes; what is not among the labels gets one past the last."""
+    unseen = len(labels)
+    code_of = {label: code for code, label in enumerate(labels)}
+    if str(column.dtype) == "category":
+        # pandas: look each category up once, not each row. A missing value has code -1: the last.
+        codes = [code_of.get(category, unseen) for category in column.cat.categories]
+        return np.array([*codes, unseen])[column.cat.codes.to_numpy()]
+    values = _values(column).tolist()
+    try:
+        return np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
+    except TypeError as error:
+        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+
+
+def labels_of(codes: np.ndarray, labels: tuple[Label, ...]) -> np.ndarray:
+    """Return the labels of codes, None for NaN and for the code of categories never seen."""
+    label_of = np.array([*labels, None], dtype=object)
+    return label_of[np.where(np.isnan(codes), len(labels), codes).astype(np.intp)]
+
+
+def read_labels(column: Any, where: str) -> tuple[Label, ...]:
+    """Return the labels that occur in a column or that its dtype declares, sorted."""
+    values = _values(column)
+    if values.dtype.kind not in "biufOUS":
+        raise ValueError(f"X: {where} is {values.dtype}; convert its categories to text or numbers")
+    declares = str(column.dtype).startswith(("category", "Enum"))
+    try:
+        distinct = {(type(value), value) for value in values.tolist()}
+        plain = [value.item() if isinstance(value, np.generic) else value for _, value in distinct]
+        if any(map(_is_missing, plain)):
+            raise ValueError(
+                f"X: {where} is categorical and has a missing value; give missing values a "
+                "category of their own, such as 'missing', or drop the rows"
+            )
+        plain += list(column.dtype.categories) if declares else []
+        # Equal labels of different types (1, True) are one; the type's name decides which stays.
+        labels = sorted({(type(value).__name__, value) for value in plain})
+    except TypeError as error:
+        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+    return tuple(dict.fromkeys(value for _, value in labels))
+
+
+def check_labels(labels: Any, where: str) -> None:
+    """Refuse labels that JSON cannot hold, and labels that occur twice."""
+    if not isinstance(labels, (list, tuple)):
+        raise ValueError(f"{where}: expected None or a list of labels, got {labels!r}")
+    for label in labels:
+        finite = not isinstance(label, float) or math.isfinite(label)
+        if not isinstance(label, (str, int, float)) or not finite:
+            raise ValueError(f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text")
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"{where}: a label occurs more than once in {labels!r}")

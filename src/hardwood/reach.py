@@ -1,0 +1,101 @@
+"""Reach: what an attacker may do to the rows of one table, as arrays. The one definition that everything else uses."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What an attacker may do to the rows of one table, as read-only arrays.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_features,)
+        How far a value can be moved down and up; 0 where it is fixed or categorical.
+    categories : tuple
+        Per feature None (numerical) or a bool matrix of shape (c + 1, c + 1) for its c labels:
+        ``[a, b]`` says that category ``a`` may become ``b``. The last row and column stand for
+        the categories that are not in the schema; the diagonal is true.
+    attacks : ndarray of shape (n_classes,)
+        Which classes attack. A single True where there is no class information.
+
+    Examples
+    --------
+    >>> reach = ThreatModel([0.5, ">"]).resolve(Schema.numeric(2), ["ham", "spam"])
+    >>> reach.left, reach.right, reach.attacks
+    (array([0.5, 0. ]), array([0.5, inf]), array([ True,  True]))
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    categories: tuple[np.ndarray | None, ...]
+    attacks: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
+            object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
+        matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
+        object.__setattr__(self, "categories", tuple(matrices))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row can be changed at all."""
+        off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
+        movable = self.left.any() or self.right.any() or any(off_diagonal)
+        return not (movable and self.attacks.any())
+
+    def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and the highest value that each number can be moved to.
+
+        These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
+        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            A float64 matrix, as `Schema.encode` returns it.
+        class_index : ndarray of shape (n_rows,), or None
+            The position of each row's class among the classes. None: every row moves.
+
+        Returns
+        -------
+        lo, hi : ndarray of shape (n_rows, n_features)
+            Both equal to `X` in categorical columns and in rows of classes that do not attack.
+
+        Examples
+        --------
+        >>> reach = ThreatModel(0.5, attacking_classes=1).resolve(Schema.numeric(1), [0, 1])
+        >>> lo, hi = reach.box(np.array([[2.0], [2.0]]), np.array([0, 1]))
+        >>> lo.ravel(), hi.ravel()
+        (array([2. , 1.5]), array([2. , 2.5]))
+        """
+        with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
+            lo, hi = X - self.left, X + self.right
+        if class_index is not None:
+            still = ~self.attacks[class_index]
+            lo[still] = hi[still] = X[still]
+        return lo, hi
+
+    def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
+        """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
+        lo, hi = self.box(X, class_index)
+        inside = (lo <= X_adv) & (X_adv <= hi)
+        for j, allowed in enumerate(self.categories):
+            if allowed is not None:
+                a, b = X[:, j].astype(np.intp), X_adv[:, j].astype(np.intp)
+                inside[:, j] = np.where(self.attacks[class_index], allowed[a, b], a == b)
+        return np.asarray(inside.all(axis=1))
+
+    def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""
+        matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in self.categories]
+        count = np.array([len(m) for m in matrices], dtype=np.int64)
+        return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
+
+
+def _read_only(array: Any, dtype: Any) -> np.ndarray:
+    copied = np.array(array, dtype=dtype, order="C")
+    copied.setflags(write=False)
+    return copied
