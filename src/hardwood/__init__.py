@@ -1,14 +1,18 @@
 """Decision trees that hold up against adversarial examples: train them, attack them, evaluate them."""
 
-from hardwood.attack import attack, is_vulnerable
-from hardwood.convert import as_ensemble
-from hardwood.datasets import list_datasets, load_dataset
-from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators import RobustTreeClassifier
-from hardwood.metrics import adversarial_accuracy
-from hardwood.results import AttackResult
-from hardwood.rules import export_rules
-from hardwood.threat import ThreatModel
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardwood.attacks import attack, is_vulnerable
+    from hardwood.convert import as_ensemble
+    from hardwood.datasets import list_datasets, load_dataset
+    from hardwood.ensemble import TreeEnsemble
+    from hardwood.estimators import RobustTreeClassifier
+    from hardwood.metrics import adversarial_accuracy
+    from hardwood.results import AttackResult
+    from hardwood.rules import export_rules
+    from hardwood.threat import ThreatModel
 
 __version__ = "0.1.0.dev0"
 
@@ -25,3 +29,28 @@ __all__ = [
     "list_datasets",
     "load_dataset",
 ]
+
+# Imported when first used: a command that only prints its help should not wait for numba and scikit-learn.
+_HOME = {
+    "AttackResult": "results",
+    "RobustTreeClassifier": "estimators",
+    "ThreatModel": "threat",
+    "TreeEnsemble": "ensemble",
+    "adversarial_accuracy": "metrics",
+    "as_ensemble": "convert",
+    "attack": "attacks",
+    "export_rules": "rules",
+    "is_vulnerable": "attacks",
+    "list_datasets": "datasets",
+    "load_dataset": "datasets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardwood' has no attribute {name!r}")
+    return getattr(import_module(f"hardwood.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,6 +1,5 @@
 """TreeEnsemble: the model. Flat arrays for one tree or a thousand."""
 
-import json
 import os
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -9,25 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit, softmax
 
 from hardwood._kernels import predicting
 from hardwood._kernels.compiling import frozen
+from hardwood.bit_sets import unpack_set
+from hardwood.document import read_document, write_document
 from hardwood.files import write_whole
 from hardwood.table import Schema
-
-FORMAT = "hardwood.TreeEnsemble"
-VERSION = 1
-LINKS = ("probability",)
-
-_NODE_ARRAYS = {
-    "feature": np.int32,
-    "threshold": np.float64,
-    "left": np.int32,
-    "right": np.int32,
-    "missing_left": np.bool_,
-    "cover": np.float64,
-    "value": np.float64,
-}
 
 
 class LeafBoxes(NamedTuple):
@@ -49,7 +37,9 @@ class TreeEnsemble:
 
     An inner node sends a row left iff ``x <= threshold`` (numerical) or its category is in the node's set
     (categorical); a missing value goes left iff ``missing_left``. The output is ``base_score`` plus the values of the
-    leaves reached, one per tree; the predicted class is the first with the largest output.
+    leaves reached, added tree by tree in ``precision`` and divided by ``divisor``. With one output per class the
+    predicted class is the first with the largest output; with a single output it is the second class iff the output is
+    greater than ``cut``.
 
     Parameters
     ----------
@@ -63,9 +53,14 @@ class TreeEnsemble:
     category_start : ndarray of int64, offset of the node's set in `category_words`; -1 for numerical splits and leaves
     category_words : ndarray of uint64, the sets, a bit per category code; the last bit is for categories never seen
     base_score : ndarray of float64, (n_outputs,)
-    link : {"probability"}, what the outputs are
-    classes : ndarray, the class labels
+    link : {"probability", "logistic", "softmax", "score", "value"}
+        What the outputs are: class probabilities; log-odds of the second class; log-odds of every class; scores of
+        classes that are not probabilities; predicted values of a regression.
+    classes : ndarray, the class labels; None for a regression
     schema : Schema, the columns the model reads
+    precision : {"float64", "float32"}, default="float64", what the outputs are added up in
+    divisor : float, default=1.0, what the sum is divided by
+    cut : float, default=0.0, where a single output turns from the first to the second class
 
     Examples
     --------
@@ -87,8 +82,11 @@ class TreeEnsemble:
     category_words: np.ndarray
     base_score: np.ndarray
     link: str
-    classes: np.ndarray
+    classes: np.ndarray | None
     schema: Schema
+    precision: str = "float64"
+    divisor: float = 1.0
+    cut: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -106,6 +104,13 @@ class TreeEnsemble:
     def __repr__(self) -> str:
         trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees} trees"
         return f"TreeEnsemble({trees}, {self.n_leaves} leaves, {self.schema.n_features} features)"
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The class labels of a classifier."""
+        if self.classes is None:
+            raise TypeError("this model is a regression: it has no classes")
+        return self.classes
 
     @property
     def n_trees(self) -> int:
@@ -143,12 +148,22 @@ class TreeEnsemble:
             levels.append(np.concatenate([self.left[inner], self.right[inner]]))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class label of every row of a table."""
-        return self.classes.take(self.decide(self.schema.encode(X)))
+        """Return the predicted class label, or value, of every row of a table."""
+        matrix = self.schema.encode(X)
+        if self.classes is None:
+            return self.output(matrix)[:, 0]
+        return self.classes.take(self.decide(matrix))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, one column per class."""
-        return self.output(self.schema.encode(X))
+        output = self.output(self.schema.encode(X)).astype(np.float64, copy=False)
+        if self.link == "probability":
+            return output
+        if self.link == "logistic":
+            return np.column_stack([expit(-output), expit(output)])
+        if self.link == "softmax":
+            return softmax(output, axis=1)
+        raise ValueError(f"this model has no class probabilities: each of its outputs is a {self.link}")
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the node id of the leaf each row reaches, one column per tree."""
@@ -167,16 +182,24 @@ class TreeEnsemble:
 
     def output(self, matrix: np.ndarray) -> np.ndarray:
         """Return the summed outputs for an encoded matrix."""
-        output = np.tile(self.base_score, (len(matrix), 1))
+        output = np.tile(self.base_score.astype(self.precision), (len(matrix), 1))
         nodes = np.empty(predicting.TOGETHER, dtype=np.int32)
         predicting.add_values(self.trees, self.value, frozen(matrix), nodes, output)
+        if self.divisor != 1.0:
+            output /= self.divisor
         return output
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
         """Return the index of the predicted class for each row of an encoded matrix."""
         if self.n_trees == 1:
             return self.node_class[self.leaves(matrix)[:, 0]]
-        return self.output(matrix).argmax(axis=1)
+        return self.choose(self.output(matrix))
+
+    def choose(self, output: np.ndarray) -> np.ndarray:
+        """Return the index of the class that outputs stand for."""
+        if output.shape[1] == 1:
+            return (output[:, 0] > self.cut).astype(np.intp)
+        return output.argmax(axis=1)
 
     def leaves(self, matrix: np.ndarray) -> np.ndarray:
         """Return the leaf of each row of an encoded matrix, one column per tree."""
@@ -187,7 +210,7 @@ class TreeEnsemble:
     @cached_property
     def node_class(self) -> np.ndarray:
         """The class index each node would predict if its tree stood alone."""
-        return (self.value + self.base_score).argmax(axis=1)
+        return self.choose((self.value + self.base_score).astype(self.precision) / self.divisor)
 
     def left_sets(self) -> dict[int, np.ndarray]:
         """Return, for each categorical node, a bool array over category codes: which of them go left."""
@@ -195,9 +218,7 @@ class TreeEnsemble:
         for node in np.flatnonzero(self.category_start >= 0).tolist():
             labels = self.schema.categories[self.feature[node]]
             assert labels is not None
-            codes = np.arange(len(labels) + 1)
-            words = self.category_words[self.category_start[node] + codes // 64]
-            sets[node] = (words >> (codes % 64).astype(np.uint64) & np.uint64(1)).astype(bool)
+            sets[node] = unpack_set(self.category_words, self.category_start[node], len(labels) + 1)
         return sets
 
     def node_boxes(self) -> LeafBoxes:
@@ -258,18 +279,7 @@ class TreeEnsemble:
 
         The file holds all that is needed to predict: no pickle, no code.
         """
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "link": self.link,
-            "classes": self.classes.tolist(),
-            "base_score": self.base_score.tolist(),
-            "schema": self.schema.to_dict(),
-            "root": self.root.tolist(),
-            "nodes": {name: getattr(self, name).tolist() for name in _NODE_ARRAYS},
-            "left_categories": {str(node): np.flatnonzero(codes).tolist() for node, codes in self.left_sets().items()},
-        }
-        text = json.dumps(document, allow_nan=False)
+        text = write_document(self, self.left_sets())
         if path is not None:
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
         return text
@@ -288,115 +298,4 @@ class TreeEnsemble:
     @classmethod
     def parse_json(cls, text: str | bytes, source: str = "the text") -> "TreeEnsemble":
         """Read a model from JSON text; `source` names it in errors."""
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{source} is not a JSON file: {error}") from None
-        try:
-            return cls._from_document(document)
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"{source} is not a valid hardwood model: {what}") from None
-
-    @classmethod
-    def _from_document(cls, document: Any) -> "TreeEnsemble":
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise ValueError(f"its 'format' is not {FORMAT!r}")
-        if document["version"] != VERSION:
-            raise ValueError(f"its version is {document['version']!r}; this hardwood reads version {VERSION}")
-        if document["link"] not in LINKS:
-            raise ValueError(f"unknown link {document['link']!r}; known: {', '.join(LINKS)}")
-        schema = Schema.from_dict(document["schema"])
-        nodes = {name: _read_array(document["nodes"][name], name, dtype) for name, dtype in _NODE_ARRAYS.items()}
-        left_sets = {}
-        for key, codes in document["left_categories"].items():
-            node = int(key)
-            _require(0 <= node < len(nodes["feature"]), f"left_categories names node {node}, which does not exist")
-            feature = int(nodes["feature"][node])
-            _require(0 <= feature < schema.n_features, f"node {node} splits on feature {feature}, which does not exist")
-            labels = schema.categories[feature]
-            _require(labels is not None, f"node {node} has categories, but {schema.name(feature)} is numerical")
-            assert labels is not None
-            members = np.zeros(len(labels) + 1, dtype=bool)
-            _require(
-                all(isinstance(code, int) and 0 <= code < len(members) for code in codes),
-                f"left_categories of node {node} has a code out of range",
-            )
-            members[codes] = True
-            left_sets[node] = members
-        start, words = pack_categories(len(nodes["feature"]), left_sets)
-        ensemble = cls(
-            root=_read_array(document["root"], "root", np.int32),
-            category_start=start,
-            category_words=words,
-            base_score=_read_array(document["base_score"], "base_score", np.float64),
-            link=document["link"],
-            classes=np.asarray(document["classes"]),
-            schema=schema,
-            **nodes,
-        )
-        ensemble.validate()
-        return ensemble
-
-    def validate(self) -> None:
-        """Raise ``ValueError`` if the arrays do not describe trees."""
-        n_nodes, n_outputs = self.n_nodes, len(self.classes)
-        for name in _NODE_ARRAYS:
-            shape = (n_nodes, n_outputs) if name == "value" else (n_nodes,)
-            array = getattr(self, name)
-            _require(array.shape == shape, f"{name} has shape {array.shape}, expected {shape}")
-        _require(self.classes.ndim == 1 and n_outputs >= 2, "classes must list at least two labels")
-        _require(len(np.unique(self.classes)) == n_outputs, "classes has a label twice")
-        _require(self.base_score.shape == (n_outputs,), f"base_score must have {n_outputs} entries")
-        _require(self.root.ndim == 1 and len(self.root) > 0, "root must list at least one tree")
-        for name in ("threshold", "cover", "value", "base_score"):
-            _require(bool(np.isfinite(getattr(self, name)).all()), f"{name} has an entry that is not finite")
-        inner = np.flatnonzero(self.feature >= 0)
-        leaf = np.flatnonzero(self.feature < 0)
-        _require(bool((self.feature >= -1).all()), "feature has an entry below -1")
-        _require(
-            bool((self.feature < self.schema.n_features).all()),
-            f"feature has an entry out of range; the model has {self.schema.n_features} features",
-        )
-        _require(bool((self.left[leaf] == -1).all() and (self.right[leaf] == -1).all()), "a leaf has children")
-        children = np.concatenate([self.left[inner], self.right[inner], self.root])
-        _require(bool(((children >= 0) & (children < n_nodes)).all()), "a root or child is out of range")
-        # One parent each, and as many nodes reached from the roots as there are: no cycle, nothing shared, nothing
-        # lost.
-        _require(bool((np.bincount(children, minlength=n_nodes) == 1).all()), "a node has no parent, or several")
-        _require(sum(map(len, self._levels)) == n_nodes, "some nodes form a cycle")
-        is_categorical = np.array([labels is not None for labels in self.schema.categories])
-        _require(
-            bool((is_categorical[self.feature[inner]] == (self.category_start[inner] >= 0)).all()),
-            "left_categories must name exactly the nodes that split on a categorical feature",
-        )
-
-
-def pack_categories(n_nodes: int, left_sets: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Pack sets of category codes (bool arrays by node) into ``category_start`` and ``category_words``."""
-    start = np.full(n_nodes, -1, dtype=np.int64)
-    words: list[np.ndarray] = [np.empty(0, dtype=np.uint64)]
-    offset = 0
-    for node, members in left_sets.items():
-        codes = np.flatnonzero(members)
-        packed = np.zeros(-(-len(members) // 64), dtype=np.uint64)
-        np.bitwise_or.at(packed, codes // 64, np.uint64(1) << (codes % 64).astype(np.uint64))
-        start[node] = offset
-        offset += len(packed)
-        words.append(packed)
-    return start, np.concatenate(words)
-
-
-def _read_array(items: Any, name: str, dtype: Any) -> np.ndarray:
-    """Turn a JSON list into an array without letting anything be cast silently."""
-    array = np.asarray(items)
-    kinds = {np.int32: "i", np.bool_: "b"}.get(dtype, "if")
-    _require(array.dtype.kind in kinds, f"{name} holds something that is not {np.dtype(dtype).name}")
-    if dtype is np.int32:
-        _require(bool((np.abs(array) <= np.iinfo(np.int32).max).all()), f"{name} has an entry out of range")
-    return array.astype(dtype)
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
+        return cls(**read_document(text, source))

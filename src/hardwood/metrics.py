@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.attack import is_vulnerable
+from hardwood.attacks import is_vulnerable
 
 
 def adversarial_accuracy(model: Any, X: Any, y: Any, threat: Any, *, sample_weight: Any = None) -> float:

@@ -152,7 +152,7 @@ def _leaf(ensemble: TreeEnsemble, root: int, node: int, digits: int) -> str:
     # A tree of a forest holds its share of the average: normalised, it is that tree's own vote.
     probability = _number(float(output[winner] / output.sum()), digits)
     cover = _cover(ensemble, root, node)
-    return f"predict {ensemble.classes[winner]} (probability {probability}, cover {cover})"
+    return f"predict {ensemble.labels[winner]} (probability {probability}, cover {cover})"
 
 
 def _left_out(ensemble: TreeEnsemble, root: int, node: int) -> str:

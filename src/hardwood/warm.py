@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hardwood.attack import attack
+from hardwood.attacks import attack
 from hardwood.estimators import RobustTreeClassifier
 
 

@@ -1,14 +1,17 @@
 """The best robust partition of one node's categories.
 
-A sample of category `a` can sit at any category of `at[a]` (its own and those within reach, cut to what the node's
-ancestors leave open). For a set L of categories sent left, a mover *meets* L if it can sit in L, and is *held* by L
-if it can sit nowhere else. In orientation 0 (left is class 0's) class-1 movers go left if they meet L, class-0 movers
-only if L holds them; in orientation 1 the roles are swapped. Samples that stay count at their own category.
+A sample of category `a` can sit at any category `b` with `seats[a, b]` (its own and those within reach, cut to what
+the node's ancestors leave open). For a set L of categories sent left, a mover *meets* L if it can sit in L, and is
+*held* by L if it can sit nowhere else. In orientation 0 (left is class 0's) class-1 movers go left if they meet L,
+class-0 movers only if L holds them; in orientation 1 the roles are swapped. Samples that stay count at their own
+category.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
+from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.scoring import gain
 
 # Up to this many categories in play every partition is tried; beyond it, local search. Documented in
@@ -17,179 +20,199 @@ MAX_EXHAUSTIVE = 12
 
 IDLE = np.uint8(2)  # a category that no sample of the node can sit at
 
-# Rows of `sums`: weights on the left by how they got there.
-MEET_ZERO, MEET_ONE, HELD_ZERO, HELD_ONE, STAY_ZERO, STAY_ONE = 0, 1, 2, 3, 4, 5
+WEIGHT, ROWS = 0, 1
+MOVE, STAY = 0, 1
+# Entries of `sums`: weights on the left by how they got there, for class 0; class 1 is the next.
+MEET, HELD, STAYED = 0, 2, 4
+
+
+class Partition(NamedTuple):
+    """One node's categories and a way to divide them, with room for the feature that has the most categories."""
+
+    seats: np.ndarray  # bool (category, category)
+    mass: np.ndarray  # float64 (weight or rows, kind, class, category)
+    places: np.ndarray  # int64: how many categories a mover can sit at
+    inside: np.ndarray  # int64: how many of them are on the left
+    share: np.ndarray  # float64: of class 1, to sort by
+    active: np.ndarray  # int64: the categories in play
+    left: np.ndarray  # uint8: the current set
+    best_left: np.ndarray  # uint8: the best set
+    start: np.ndarray  # uint8: where a round of local search began
+    sums: np.ndarray  # float64 (6): see above
+    best: np.ndarray  # float64 (2): gain and orientation
+
+
+def make_partition(size: int) -> Partition:
+    """Allocate for up to `size` categories."""
+    return Partition(
+        seats=np.zeros((size, size), dtype=np.bool_),
+        mass=np.zeros((2, 2, 2, size)),
+        places=np.zeros(size, dtype=np.int64),
+        inside=np.zeros(size, dtype=np.int64),
+        share=np.zeros(size),
+        active=np.zeros(size, dtype=np.int64),
+        left=np.zeros(size, dtype=np.uint8),
+        best_left=np.zeros(size, dtype=np.uint8),
+        start=np.zeros(size, dtype=np.uint8),
+        sums=np.zeros(6),
+        best=np.zeros(2),
+    )
 
 
 @inner
-def left_weights(sums, orientation):
-    """Class weights on the left once the attacker has moved."""
-    if orientation == 0:
-        return sums[HELD_ZERO] + sums[STAY_ZERO], sums[MEET_ONE] + sums[STAY_ONE]
-    return sums[MEET_ZERO] + sums[STAY_ZERO], sums[HELD_ONE] + sums[STAY_ONE]
-
-
-@inner
-def _flip(b, at, places, movers, stayers, left, inside, sums):
+def _flip(p, c, b):
     """Send category `b` to the other side and bring the sums up to date."""
-    step = -1 if left[b] else 1
-    left[b] = 1 - left[b]
-    sums[STAY_ZERO] += step * stayers[0, b]
-    sums[STAY_ONE] += step * stayers[1, b]
-    for a in range(at.shape[0]):
-        if not at[a, b]:
-            continue
-        before = inside[a]
-        inside[a] += step
-        if min(before, inside[a]) == 0:
-            sums[MEET_ZERO] += step * movers[0, a]
-            sums[MEET_ONE] += step * movers[1, a]
-        if max(before, inside[a]) == places[a]:
-            sums[HELD_ZERO] += step * movers[0, a]
-            sums[HELD_ONE] += step * movers[1, a]
+    step = -1 if p.left[b] else 1
+    p.left[b] = 1 - p.left[b]
+    for label in range(2):
+        p.sums[STAYED + label] += step * p.mass[WEIGHT, STAY, label, b]
+    for a in range(c):
+        if p.seats[a, b]:
+            before = p.inside[a]
+            p.inside[a] = before + step
+            for label in range(2):
+                if before == 0 or before + step == 0:
+                    p.sums[MEET + label] += step * p.mass[WEIGHT, MOVE, label, a]
+                if before == p.places[a] or before + step == p.places[a]:
+                    p.sums[HELD + label] += step * p.mass[WEIGHT, MOVE, label, a]
+
+
+@part
+def _rows_left(p, c, orientation):
+    """How many rows the left child would get."""
+    rows = 0.0
+    for a in range(c):
+        for label in range(2):
+            if p.left[a] == 1:
+                rows += p.mass[ROWS, STAY, label, a]
+            if p.inside[a] > 0 and (label != orientation or p.inside[a] == p.places[a]):
+                rows += p.mass[ROWS, MOVE, label, a]
+    return rows
 
 
 @inner
-def _large_enough(at, movers, stayers, left, orientation, min_leaf):
-    """Whether both children keep enough rows; `movers` and `stayers` count rows here."""
-    if min_leaf <= 0.0:
-        return True
-    inside = np.zeros(at.shape[0], dtype=np.int64)
-    places = at.sum(axis=1)
-    sums = np.zeros(6)
-    trial = np.zeros(left.shape[0], dtype=np.uint8)
-    for b in range(left.shape[0]):
-        if left[b]:
-            _flip(b, at, places, movers, stayers, trial, inside, sums)
-    zero, one = left_weights(sums, orientation)
-    return zero + one >= min_leaf and movers.sum() + stayers.sum() - zero - one >= min_leaf
-
-
-@inner
-def _share_order(active, zero, one):
-    """Active categories in increasing share of class 1 (insertion sort; empty ones first)."""
-    order = active.copy()
-    share = one / np.maximum(zero + one, 1e-300)
-    for i in range(1, order.shape[0]):
-        b = order[i]
-        j = i
-        while j > 0 and share[order[j - 1]] > share[b]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = b
-    return order
-
-
-@inner
-def _keep_better(state, counts, totals, best, best_left, criterion, min_leaf):
-    """Score the current partition in both orientations; remember it if it is the best so far."""
-    at, left, sums = state
+def _keep_better(p, c, zero, one, rows, criterion, min_leaf):
+    """Score the current set in both orientations; remember it if it is the best so far, and say so."""
     improved = False
     for orientation in range(2):
-        zero, one = left_weights(sums, orientation)
-        score = gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1])
-        if score > best[0] and _large_enough(at, counts[0], counts[1], left, orientation, min_leaf):
-            best[0], best[1] = score, orientation
-            best_left[:] = left
+        left_zero = p.sums[(HELD if orientation == 0 else MEET)] + p.sums[STAYED]
+        left_one = p.sums[(MEET if orientation == 0 else HELD) + 1] + p.sums[STAYED + 1]
+        score = gain(criterion, 1.0 - 2.0 * orientation, left_zero, left_one, zero, one)
+        if score > p.best[0]:
+            if min_leaf > 0.0:
+                rows_left = _rows_left(p, c, orientation)
+                if rows_left < min_leaf or rows - rows_left < min_leaf:
+                    continue
+            p.best[0], p.best[1] = score, orientation
+            for b in range(c):
+                p.best_left[b] = p.left[b]
             improved = True
     return improved
 
 
 @inner
-def _prefixes(order, state, moves, counts, totals, best, best_left, criterion, min_leaf):
-    """Try every prefix of an order of the categories; leaves the state at 'all but the last on the left'."""
-    at, left, sums = state
-    places, movers, stayers, inside = moves
-    for k in range(order.shape[0] - 1):
-        _flip(order[k], at, places, movers, stayers, left, inside, sums)
-        _keep_better(state, counts, totals, best, best_left, criterion, min_leaf)
+def _prefixes(p, c, n_active, zero, one, rows, criterion, min_leaf):
+    """Try every prefix of the active categories, sorted by `share`; starts and ends with an empty left side."""
+    for i in range(1, n_active):
+        b = p.active[i]
+        j = i
+        while j > 0 and p.share[p.active[j - 1]] > p.share[b]:
+            p.active[j] = p.active[j - 1]
+            j -= 1
+        p.active[j] = b
+    for k in range(n_active - 1):
+        _flip(p, c, p.active[k])
+        _keep_better(p, c, zero, one, rows, criterion, min_leaf)
+    for k in range(n_active - 1):
+        _flip(p, c, p.active[k])
 
 
-@inner
-def _gray_code(active, state, moves, counts, totals, best, best_left, criterion, min_leaf):
-    """Try every partition, each a single flip from the one before. The last category stays right: mirrors are equal."""
-    at, left, sums = state
-    places, movers, stayers, inside = moves
-    for step in range(1, 1 << (active.shape[0] - 1)):
+@part
+def _gray_code(p, c, n_active, zero, one, rows, criterion, min_leaf):
+    """Try every set, each a single flip from the one before. The last category stays right: mirrors are equal."""
+    for step in range(1, 1 << (n_active - 1)):
         bit = 0
         while not (step >> bit) & 1:
             bit += 1
-        _flip(active[bit], at, places, movers, stayers, left, inside, sums)
-        _keep_better(state, counts, totals, best, best_left, criterion, min_leaf)
+        _flip(p, c, p.active[bit])
+        _keep_better(p, c, zero, one, rows, criterion, min_leaf)
 
 
-@inner
-def _move_to(target, active, state, moves):
-    at, left, sums = state
-    places, movers, stayers, inside = moves
-    for b in active:
-        if left[b] != target[b]:
-            _flip(b, at, places, movers, stayers, left, inside, sums)
-
-
-@inner
-def _climb(active, state, moves, counts, totals, best, best_left, criterion, min_leaf):
-    """From the best partition found, move single categories across and swap pairs while that gains."""
-    at, left, sums = state
-    places, movers, stayers, inside = moves
-    improved = best[0] > 0.0
+@part
+def _climb(p, c, n_active, zero, one, rows, criterion, min_leaf):
+    """From the best set found, move single categories across and swap pairs while that gains."""
+    improved = p.best[0] > 0.0
     while improved:
         improved = False
-        _move_to(best_left.copy(), active, state, moves)
-        start = left.copy()
-        for b in active:
-            _flip(b, at, places, movers, stayers, left, inside, sums)
-            improved |= _keep_better(state, counts, totals, best, best_left, criterion, min_leaf)
-            for other in active:
-                if other > b and start[other] != start[b]:
-                    _flip(other, at, places, movers, stayers, left, inside, sums)
-                    improved |= _keep_better(state, counts, totals, best, best_left, criterion, min_leaf)
-                    _flip(other, at, places, movers, stayers, left, inside, sums)
-            _flip(b, at, places, movers, stayers, left, inside, sums)
+        for b in range(c):
+            if p.left[b] != p.best_left[b]:
+                _flip(p, c, b)
+            p.start[b] = p.left[b]
+        for k in range(n_active):
+            _flip(p, c, p.active[k])
+            improved |= _keep_better(p, c, zero, one, rows, criterion, min_leaf)
+            for m in range(k + 1, n_active):
+                if p.start[p.active[m]] != p.start[p.active[k]]:
+                    _flip(p, c, p.active[m])
+                    improved |= _keep_better(p, c, zero, one, rows, criterion, min_leaf)
+                    _flip(p, c, p.active[m])
+            _flip(p, c, p.active[k])
+
+
+@part
+def _set_out(p, c):
+    """Empty the left side and find the categories in play: (how many, whether any mover has a choice)."""
+    n_active, free = 0, False
+    for k in range(6):
+        p.sums[k] = 0.0
+    p.best[0] = p.best[1] = 0.0
+    for b in range(c):
+        p.left[b] = p.best_left[b] = p.inside[b] = p.places[b] = 0
+        in_play = p.mass[WEIGHT, STAY, 0, b] + p.mass[WEIGHT, STAY, 1, b] > 0.0
+        for a in range(c):
+            p.places[b] += p.seats[b, a]
+            in_play |= p.seats[a, b] and p.mass[WEIGHT, MOVE, 0, a] + p.mass[WEIGHT, MOVE, 1, a] > 0.0
+        free |= p.places[b] > 1 and p.mass[WEIGHT, MOVE, 0, b] + p.mass[WEIGHT, MOVE, 1, b] > 0.0
+        if in_play:
+            p.active[n_active] = b
+            n_active += 1
+    return n_active, free
+
+
+@part
+def _share_of_one(p, c, with_movers):
+    """Class 1's share at each category, the movers spread evenly over the categories they can sit at or left out."""
+    for b in range(c):
+        zero, one = p.mass[WEIGHT, STAY, 0, b], p.mass[WEIGHT, STAY, 1, b]
+        if with_movers:
+            for a in range(c):
+                if p.seats[a, b]:
+                    zero += p.mass[WEIGHT, MOVE, 0, a] / p.places[a]
+                    one += p.mass[WEIGHT, MOVE, 1, a] / p.places[a]
+        p.share[b] = one / (zero + one) if zero + one > 0.0 else 0.0
 
 
 @inner
-def best_partition(at, movers, stayers, moving_rows, staying_rows, criterion, min_leaf, best_left):
-    """Best set of categories to send left: (gain, orientation); the set goes into `best_left`.
+def best_partition(p, c, zero, one, rows, criterion, min_leaf):
+    """Find the best set of the first `c` categories to send left; it goes into `best`, `best_left`.
 
-    at : bool (c, c), where a category's movers can sit.
-    movers, stayers : float64 (2, c), weight per class and category; the rows versions count rows, for `min_leaf`.
+    `seats` and `mass` say what the node holds; zero, one and rows are its totals.
     """
-    c = at.shape[0]
-    totals = movers.sum(axis=1) + stayers.sum(axis=1)
-    places = at.sum(axis=1)
-    own = stayers.copy()  # what sits at each category when nobody can choose
-    free = False
-    in_play = stayers.sum(axis=0) > 0.0
-    for a in range(c):
-        if movers[0, a] + movers[1, a] > 0.0:
-            in_play |= at[a]
-            free |= places[a] > 1
-            for b in range(c):
-                if at[a, b]:
-                    own[0, b] += movers[0, a] / places[a]
-                    own[1, b] += movers[1, a] / places[a]
-    active = np.flatnonzero(in_play)
-    best = np.zeros(2)
-    best_left[:] = 0
-    if active.shape[0] < 2:
-        return 0.0, np.int64(0)
-    left = np.zeros(c, dtype=np.uint8)
-    sums = np.zeros(6)
-    state = (at, left, sums)
-    moves = (places, movers, stayers, np.zeros(c, dtype=np.int64))
-    counts = (moving_rows, staying_rows)
-    if free and active.shape[0] <= MAX_EXHAUSTIVE:
-        _gray_code(active, state, moves, counts, totals, best, best_left, criterion, min_leaf)
-    else:
-        order = _share_order(active, own[0], own[1])
-        _prefixes(order, state, moves, counts, totals, best, best_left, criterion, min_leaf)
-        if free:
-            _move_to(np.zeros(c, dtype=np.uint8), active, state, moves)
-            order = _share_order(active, stayers[0], stayers[1])
-            _prefixes(order, state, moves, counts, totals, best, best_left, criterion, min_leaf)
-            _climb(active, state, moves, counts, totals, best, best_left, criterion, min_leaf)
+    n_active, free = _set_out(p, c)
+    if n_active >= 2:
+        if free and n_active <= MAX_EXHAUSTIVE:
+            _gray_code(p, c, n_active, zero, one, rows, criterion, min_leaf)
+        else:
+            _share_of_one(p, c, True)
+            _prefixes(p, c, n_active, zero, one, rows, criterion, min_leaf)
+            if free:
+                _share_of_one(p, c, False)
+                _prefixes(p, c, n_active, zero, one, rows, criterion, min_leaf)
+                _climb(p, c, n_active, zero, one, rows, criterion, min_leaf)
     for b in range(c):
-        if not in_play[b]:
-            best_left[b] = IDLE
-    return best[0], np.int64(best[1])
+        p.start[b] = 0
+    for k in range(n_active):
+        p.start[p.active[k]] = 1
+    for b in range(c):
+        if p.start[b] == 0:
+            p.best_left[b] = IDLE

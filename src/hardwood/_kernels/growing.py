@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hardwood._kernels.categories import Partition
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.nominal import category_side, is_categorical, lay_sides, remember, search_categories, settle_idle
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK, position
@@ -79,6 +80,7 @@ class Workspace(NamedTuple):
     bounds: np.ndarray  # float64 per block
     tally: np.ndarray  # float64 (side, class, kind, [rows, weight])
     spill: np.ndarray  # uint32 per sample
+    partition: Partition | None  # None for a table without categorical features
 
 
 class Frontier(NamedTuple):
@@ -160,7 +162,7 @@ def _search(samples, moves, categories, limits, nodes, node, first, last, work):
         feature = work.features[k]
         if is_categorical(categories, feature):
             score, orientation = search_categories(
-                categories, samples, moves, limits, nodes, node, feature, best, work.goes_left
+                categories, samples, moves, limits, nodes, node, feature, best, work.partition, work.goes_left
             )
             if score > best:
                 best, best_feature, best_orientation, best_cut = score, feature, orientation, np.int64(-1)
@@ -237,14 +239,15 @@ def _pop(nodes, limits, frontier):
 
 
 @part
-def _send(samples, moves, categories, nodes, node, tally):
+def _send(samples, moves, categories, nodes, node, work):
     """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
     here = nodes[node]
     n = samples.X.shape[0]
     order = samples.orders[moves.slots[here.feature, here.orientation]]
+    tally = work.tally
     categorical = is_categorical(categories, here.feature)
     if categorical:
-        lay_sides(categories, nodes, node)
+        lay_sides(categories, nodes, node, work.partition)
     for cell in range(tally.size):
         tally.flat[cell] = 0.0
     n_left = 0
@@ -276,13 +279,13 @@ def _send(samples, moves, categories, nodes, node, tally):
 
 
 @inner
-def _split(samples, moves, categories, limits, nodes, frontier, node, tally):
+def _split(samples, moves, categories, limits, nodes, frontier, node, work):
     """Make a frontier node's two children; whether their samples still have to be partitioned."""
     here = nodes[node]
     here.left = frontier.sizes[0]
     frontier.sizes[0] += 2
     frontier.sizes[2] += 1
-    n_left = _send(samples, moves, categories, nodes, node, tally)
+    n_left = _send(samples, moves, categories, nodes, node, work)
     for side in range(2):
         child = nodes[here.left + side]
         child.feature = -1
@@ -356,7 +359,7 @@ def grow(samples, moves, categories, limits, nodes, frontier, large, work):
         node = _pop(nodes, limits, frontier)
         if nodes[node].end - nodes[node].start >= large:
             return LARGE, node
-        if _split(samples, moves, categories, limits, nodes, frontier, node, work.tally):
+        if _split(samples, moves, categories, limits, nodes, frontier, node, work):
             _divide(samples, moves, categories, nodes, node, np.int64(0), n_features, work.spill)
             first_child, n_children = nodes[node].left, np.int64(2)
 
@@ -382,7 +385,7 @@ def settle(samples, moves, categories, limits, nodes, frontier, node, score, fea
 @kernel
 def split(samples, moves, categories, limits, nodes, frontier, node, work):
     """Make a node's two children; whether their samples still have to be partitioned."""
-    return _split(samples, moves, categories, limits, nodes, frontier, node, work.tally)
+    return _split(samples, moves, categories, limits, nodes, frontier, node, work)
 
 
 @kernel

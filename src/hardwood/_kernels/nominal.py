@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.categories import IDLE, best_partition
+from hardwood._kernels.categories import IDLE, ROWS, STAY, WEIGHT, best_partition
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK
 
@@ -32,68 +32,70 @@ def is_categorical(categories, feature):
 
 
 @inner
-def _seats(categories, nodes, node, feature):
-    """Where each category's movers can sit: its reach, cut to what the ancestors leave open."""
-    c = categories.size[feature]
-    begin = categories.reach_start[feature]
-    seats = categories.reach[begin : begin + c * c].reshape((c, c)).copy()
+def _find_seats(categories, nodes, node, feature, seats):
+    """Fill in where each category's movers can sit: its reach, cut to what the ancestors leave open."""
+    c, begin = categories.size[feature], categories.reach_start[feature]
+    for a in range(c):
+        for b in range(c):
+            seats[a, b] = categories.reach[begin + a * c + b]
     child, parent = node, nodes[node].parent
     while parent >= 0:
         if nodes[parent].feature == feature:
             is_left = child == nodes[parent].left
             for b in range(c):
                 if (categories.goes_left[parent, b] == 1) != is_left:
-                    seats[:, b] = False
+                    for a in range(c):
+                        seats[a, b] = False
         child, parent = parent, nodes[parent].parent
-    return seats
 
 
 @inner
-def search_categories(categories, samples, moves, limits, nodes, node, feature, floor, goes_left):
+def search_categories(categories, samples, moves, limits, nodes, node, feature, floor, partition, goes_left):
     """Best partition of a categorical feature: (gain, orientation); it fills `goes_left` if it beats `floor`."""
     if categories is None:
         return 0.0, np.int64(0)
-    c = categories.size[feature]
-    n = samples.X.shape[0]
-    order = samples.orders[moves.slots[feature, 0]]
-    weights = np.zeros((2, 2, c))  # kind, class, category
-    rows = np.zeros((2, 2, c))
-    for i in range(nodes[node].start, nodes[node].end):
-        sample = np.int64(order[i] & ID_MASK)
-        label = np.int64(order[i] >> CLASS_BIT)
+    c, here = categories.size[feature], nodes[node]
+    n, slot = samples.X.shape[0], moves.slots[feature, 0]
+    mass = partition.mass
+    for label in range(2):
+        for b in range(c):
+            mass[0, 0, label, b] = mass[0, 1, label, b] = mass[1, 0, label, b] = mass[1, 1, label, b] = 0.0
+    for i in range(here.start, here.end):
+        entry = samples.orders[slot, i]
+        sample = np.int64(entry & ID_MASK)
+        label = np.int64(entry >> CLASS_BIT)
         stays = np.int64(sample >= n)
         code = np.int64(samples.X[sample - n * stays, feature])
-        kind = stays if categories.attacks[label] else 1
-        rows[kind, label, code] += samples.class_count[label, stays]
-        weights[kind, label, code] += (
-            samples.weight[sample] if samples.weight.shape[0] else samples.class_weight[label, stays]
-        )
-    seats = _seats(categories, nodes, node, feature)
-    trial = np.zeros(c, dtype=np.uint8)
-    score, orientation = best_partition(
-        seats, weights[0], weights[1], rows[0], rows[1], limits.criterion, limits.min_leaf, trial
-    )
-    if score > floor:
-        goes_left[:c] = trial
-    return score, orientation
+        kind = stays if categories.attacks[label] else STAY
+        if samples.weight.shape[0]:
+            mass[WEIGHT, kind, label, code] += samples.weight[sample]
+        else:
+            mass[WEIGHT, kind, label, code] += samples.class_weight[label, stays]
+        mass[ROWS, kind, label, code] += samples.class_count[label, stays]
+    _find_seats(categories, nodes, node, feature, partition.seats)
+    best_partition(partition, c, here.zero, here.one, here.count, limits.criterion, limits.min_leaf)
+    if partition.best[0] > floor:
+        for b in range(c):
+            goes_left[b] = partition.best_left[b]
+    return partition.best[0], np.int64(partition.best[1])
 
 
 @inner
-def lay_sides(categories, nodes, node):
+def lay_sides(categories, nodes, node, partition):
     """Fill in which child each (category, class, kind) of a node goes to."""
     if categories is None:
         return
     here = nodes[node]
-    seats = _seats(categories, nodes, node, here.feature)
-    goes_left = categories.goes_left[node]
+    seats = partition.seats
+    _find_seats(categories, nodes, node, here.feature, seats)
     for a in range(categories.size[here.feature]):
         meets, held = False, True
         for b in range(categories.size[here.feature]):
             if seats[a, b]:
-                meets |= goes_left[b] == 1
-                held &= goes_left[b] == 1
+                meets |= categories.goes_left[node, b] == 1
+                held &= categories.goes_left[node, b] == 1
         for label in range(2):
-            stays_right = goes_left[a] != 1
+            stays_right = categories.goes_left[node, a] != 1
             categories.sides[a, label, 1] = stays_right
             hurt_left = label != here.orientation  # orientation 0: class 1 is hurt on the left
             moves_right = not (meets if hurt_left else held)
@@ -112,14 +114,14 @@ def category_side(categories, code, label, kind):
 def remember(categories, node, goes_left):
     """Store the set of categories a node sends left."""
     if categories is not None:
-        categories.goes_left[node] = goes_left
+        for b in range(goes_left.shape[0]):
+            categories.goes_left[node, b] = goes_left[b]
 
 
 @inner
 def settle_idle(categories, node, to_left):
     """Send categories nobody in the node can sit at, those never seen among them, to the heavier child."""
     if categories is not None:
-        goes_left = categories.goes_left[node]
-        for b in range(goes_left.shape[0]):
-            if goes_left[b] == IDLE:
-                goes_left[b] = to_left
+        for b in range(categories.goes_left.shape[1]):
+            if categories.goes_left[node, b] == IDLE:
+                categories.goes_left[node, b] = to_left

@@ -197,7 +197,7 @@ def _print_summary(
     labels, counts = np.unique(y, return_counts=True)
     shares = ", ".join(f"{label} ({count / len(y):.1%})" for label, count in zip(labels, counts, strict=True))
     rows = [
-        ("table", f"{len(X):,} rows, {X.shape[1]} columns"),
+        ("table", f"{len(X):,} rows, {X.shape[1]} feature{'s' if X.shape[1] > 1 else ''}"),
         ("classes", shares),
         ("threat", repr(model.threat_) if model.threat_.features is not None else "none"),
         ("tree", f"{model.get_n_leaves()} leaves, depth {model.get_depth()}"),

@@ -51,12 +51,12 @@ def predict(
     prepare_kernels()
     with explaining(f"predict {data}"):
         probabilities = run_with_notice(lambda: ensemble.predict_proba(X), "Predicting...")
-    labels = ensemble.classes[probabilities.argmax(axis=1)]
+    labels = ensemble.labels[probabilities.argmax(axis=1)]
     predictions = pd.DataFrame({"prediction": labels})
-    for index, label in enumerate(ensemble.classes):
+    for index, label in enumerate(ensemble.labels):
         predictions[f"probability_{label}"] = probabilities[:, index]
     write_table(predictions, output)
-    counts = ", ".join(f"{np.sum(labels == label)} {label}" for label in ensemble.classes)
+    counts = ", ".join(f"{label}: {np.sum(labels == label):,}" for label in ensemble.labels)
     console.print(f"Predicted {len(labels):,} rows ({counts}), saved to {output}", markup=False, soft_wrap=True)
 
 

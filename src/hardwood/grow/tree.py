@@ -39,11 +39,13 @@ from typing import Any
 import numpy as np
 
 from hardwood._kernels import growing, nominal
+from hardwood._kernels.categories import make_partition
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.orders import MAX_ROWS
 from hardwood._kernels.scanning import BLOCK
 from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
-from hardwood.ensemble import TreeEnsemble, pack_categories
+from hardwood.bit_sets import pack_sets
+from hardwood.ensemble import TreeEnsemble
 from hardwood.grow.presort import fill_orders, lay_out_categories, lay_out_moves
 from hardwood.reach import Reach
 from hardwood.table import Schema
@@ -254,13 +256,15 @@ class _Grower:
     def _workspace(self) -> growing.Workspace:
         n_samples = self.samples.orders.shape[1]
         n_blocks = n_samples // BLOCK + 3
+        size = 0 if self.categories is None else self.categories.goes_left.shape[1]
         return growing.Workspace(
             features=np.empty(self.samples.X.shape[1], dtype=np.int64),
-            goes_left=np.zeros(0 if self.categories is None else self.categories.goes_left.shape[1], dtype=np.uint8),
+            goes_left=np.zeros(size, dtype=np.uint8),
             counts=np.zeros((n_blocks, 4), dtype=np.int64),
             bounds=np.empty(n_blocks),
             tally=np.empty((2, 2, 2, 2)),
             spill=np.empty(n_samples, dtype=np.uint32),
+            partition=make_partition(size) if size else None,
         )
 
 
@@ -288,7 +292,7 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
         left_sets = {
             node: grower.categories.goes_left[node, : count[node]] == 1 for node in inner[count[inner] > 0].tolist()
         }
-    start, words = pack_categories(n_nodes, left_sets)
+    start, words = pack_sets(n_nodes, left_sets)
     return TreeEnsemble(
         root=np.zeros(1, dtype=np.int32),
         feature=feature,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hardwood.attack import is_vulnerable
-from hardwood.attack.single import read_labels
+from hardwood.attacks import is_vulnerable
+from hardwood.attacks.single import read_labels
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
@@ -103,16 +103,16 @@ class DecisionRegionDisplay:
         _check_two_numerical_features(ensemble)
         threat = ThreatModel.coerce(getattr(estimator, "threat_", None) if threat is None else threat)
         matrix = ensemble.schema.encode(X)
-        class_index = read_labels(y, ensemble.classes, len(matrix))
+        class_index = read_labels(y, ensemble.labels, len(matrix))
         edges = (_edges(ensemble, matrix, 0, margin), _edges(ensemble, matrix, 1, margin))
         return cls(
             edges=edges,
             regions=_predict_cells(ensemble, edges),
-            classes=ensemble.classes,
+            classes=ensemble.labels,
             feature_names=(ensemble.schema.name(0), ensemble.schema.name(1)),
             X=matrix,
             class_index=class_index,
-            reach=threat.resolve(ensemble.schema, ensemble.classes).box(matrix, class_index),
+            reach=threat.resolve(ensemble.schema, ensemble.labels).box(matrix, class_index),
             fooled=is_vulnerable(ensemble, matrix, y, threat),
         )
 

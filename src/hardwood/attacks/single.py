@@ -71,7 +71,7 @@ def attack(
     """
     tree = as_ensemble(model)
     matrix = tree.schema.encode(X)
-    label = tree.decide(matrix) if y is None else read_labels(y, tree.classes, len(matrix))
+    label = tree.decide(matrix) if y is None else read_labels(y, tree.labels, len(matrix))
     search = _prepare(tree, ThreatModel("<>") if threat is None else threat)
     if norm not in NORMS:
         raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
@@ -98,7 +98,7 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any) -> np.ndarray:
     """
     tree = as_ensemble(model)
     matrix = tree.schema.encode(X)
-    label = read_labels(y, tree.classes, len(matrix))
+    label = read_labels(y, tree.labels, len(matrix))
     search = _prepare(tree, threat)
     weight = np.ones(tree.schema.n_features)
     found, X_adv = _attack_matrix(search, matrix, label, tree_attack.INF, weight, any_will_do=True)
@@ -135,7 +135,7 @@ def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, 
 def _prepare(tree: TreeEnsemble, threat: Any) -> _Search:
     if tree.n_trees != 1:
         raise ValueError(f"model: it has {tree.n_trees} trees; exact attacks are for models of one tree so far")
-    reach = ThreatModel.coerce(threat).resolve(tree.schema, tree.classes)
+    reach = ThreatModel.coerce(threat).resolve(tree.schema, tree.labels)
     inner = np.flatnonzero(tree.feature >= 0)
     parent = np.full(tree.n_nodes, -1, dtype=np.int64)
     parent[tree.left[inner]] = parent[tree.right[inner]] = inner
