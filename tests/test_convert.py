@@ -29,7 +29,7 @@ from reference import attacking as reference
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def as_float32(values: np.ndarray) -> np.ndarray:
+def as_float32(values: Any) -> np.ndarray:
     """Round as scikit-learn rounds its rows (past the largest float32 lies infinity); compared as float64."""
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float64).astype(np.float32).astype(np.float64)
@@ -120,7 +120,7 @@ def check_same(model: Any, trees: TreeEnsemble) -> None:
         assert np.allclose(trees.predict_proba(table), model.predict_proba(table), rtol=1e-15)
         # Leaves have the same numbers on both sides.
         assert np.array_equal(trees.apply(table)[:, 0], model.apply(table))
-    assert np.array_equal(trees.classes, model.classes_)
+    assert np.array_equal(trees.labels, model.classes_)
     assert trees.max_depth == model.get_depth()
     assert trees.n_leaves == model.get_n_leaves()
 
@@ -222,7 +222,7 @@ class TestScikitLearn:
         present = X[~np.isnan(X[:, 0])]
         assert np.array_equal(trees.predict(present), model.predict(present))
         # A missing value is no input for predict, but the kernel knows where it went.
-        assert np.array_equal(trees.classes[trees.decide(X)], model.predict(X))
+        assert np.array_equal(trees.labels[trees.decide(X)], model.predict(X))
         again = TreeEnsemble.parse_json(trees.to_json())
         assert np.array_equal(again.decide(X), trees.decide(X))
 

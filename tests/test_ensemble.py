@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, TreeEnsemble
@@ -56,6 +57,22 @@ class TestRouting:
         decided = [reference.choose(trees, total) for total in output]
         assert trees.decide(rows).tolist() == decided
         assert trees.predict(table).tolist() == trees.labels[decided].tolist()
+
+    @given(st.floats(-10, 10), st.floats(-10, 10, width=32), st.sampled_from(["float32", "float64"]))
+    @example(0.7, -0.5, "float32")
+    def test_one_tree_decides_by_its_output(self, base: float, value: float, precision: str) -> None:
+        """What each leaf decides is worked out once: in the same precision and order as the outputs."""
+        number = np.dtype(precision).type
+        trees = reference.assemble(
+            *([0, -1, -1], [0.0, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [[0.0], [value], [-value]]),
+            base_score=np.array([base]),
+            link="logistic",
+            classes=np.array([0, 1]),
+            precision=precision,
+            cut=float(number(base) + number(value)),
+        )
+        rows = np.array([[-1.0], [1.0]])
+        assert trees.decide(rows).tolist() == trees.choose(trees.output(rows)).tolist()
 
     @given(SEEDS)
     def test_probabilities(self, seed: int) -> None:
@@ -190,7 +207,7 @@ class TestFrozen:
         ],
         ids=["itself", "copy", "deepcopy", "pickle", "json"],
     )
-    def test_arrays_are_read_only_and_predictions_survive(self, remake) -> None:
+    def test_arrays_are_read_only_and_predictions_survive(self, remake: Any) -> None:
         trees, rows = random_case(11, n_rows=200)
         trees.decide(rows)  # fills what is computed once and kept
         other = remake(trees)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, export_rules
-from hardwood.ensemble import TreeEnsemble, pack_categories
+from hardwood.bit_sets import pack_sets
+from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 
 Node = tuple  # (feature, threshold or set of codes, left, right) or (weight of class 0, of class 1)
@@ -44,7 +45,7 @@ def build(tree: Node, schema: Schema, n_copies: int = 1) -> TreeEnsemble:
             if not is_leaf:
                 stack.append((node[3], index, right))
                 stack.append((node[2], index, left))
-    start, words = pack_categories(len(feature), left_sets)
+    start, words = pack_sets(len(feature), left_sets)
     cover = np.array(cover)
     for node in reversed(range(len(feature))):  # children come after their parents
         if feature[node] >= 0:

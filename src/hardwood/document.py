@@ -67,6 +67,8 @@ def _read(document: Any) -> dict[str, Any]:
     version = document["version"]
     _require(version == VERSION, f"its version is {version!r}; this hardwood reads version {VERSION}")
     schema = Schema.from_dict(document["schema"])
+    for key in ("nodes", "left_categories"):
+        _require(isinstance(document[key], dict), f"{key} must be an object")
     nodes = {name: _read_array(document["nodes"][name], name, dtype) for name, dtype in _NODE_ARRAYS.items()}
     feature = nodes["feature"]
     root = _read_array(document["root"], "root", np.int32)
@@ -74,6 +76,9 @@ def _read(document: Any) -> dict[str, Any]:
     left_sets = _read_left_sets(document["left_categories"], feature, schema)
     fields = {name: document[name] for name in ("link", "precision", "divisor", "cut")}
     classes = document["classes"]
+    if classes is not None:
+        one_kind = isinstance(classes, list) and len({type(label) for label in classes}) == 1
+        _require(one_kind, "classes must be labels of one kind: strings, numbers or booleans")
     fields["classes"] = None if classes is None else np.asarray(classes)
     fields["base_score"] = _read_array(document["base_score"], "base_score", np.float64)
     _check_outputs(**fields)
@@ -102,8 +107,10 @@ def _check_outputs(
         return
     _require(classes is not None, "classes are missing")
     assert classes is not None
-    _require(classes.ndim == 1 and len(classes) >= 2, "classes must list at least two labels")
+    fewest = 1 if link == "probability" else 2
+    _require(classes.ndim == 1 and len(classes) >= fewest, f"classes must list at least {fewest} labels")
     _require(classes.dtype.kind in "biufU", "classes must be labels of one kind: strings, numbers or booleans")
+    _require(classes.dtype.kind != "f" or bool(np.isfinite(classes).all()), "classes has a label that is not finite")
     _require(len(np.unique(classes)) == len(classes), "classes has a label twice")
     single = link == "logistic" or (link == "score" and len(classes) == 2)
     allowed = {len(classes)} if link in ("probability", "softmax") else {1} if link == "logistic" else {1, len(classes)}
@@ -156,7 +163,8 @@ def _read_array(items: Any, name: str, dtype: Any) -> np.ndarray:
     kinds = {np.int32: "i", np.bool_: "b"}.get(dtype, "if")
     _require(array.dtype.kind in kinds and array.size > 0, f"{name} must be a list of {np.dtype(dtype).name}")
     if dtype is np.int32:
-        _require(bool((np.abs(array) <= np.iinfo(np.int32).max).all()), f"{name} has an entry out of range")
+        largest = np.iinfo(np.int32).max
+        _require(bool(((-largest <= array) & (array <= largest)).all()), f"{name} has an entry out of range")
     else:
         _require(bool(np.isfinite(array).all()), f"{name} has an entry that is not finite")
     return array.astype(dtype)

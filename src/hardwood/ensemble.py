@@ -197,7 +197,7 @@ class TreeEnsemble:
 
     def choose(self, output: np.ndarray) -> np.ndarray:
         """Return the index of the class that outputs stand for."""
-        if output.shape[1] == 1:
+        if output.shape[1] == 1 and self.link != "probability":
             return (output[:, 0] > self.cut).astype(np.intp)
         return output.argmax(axis=1)
 
@@ -210,7 +210,8 @@ class TreeEnsemble:
     @cached_property
     def node_class(self) -> np.ndarray:
         """The class index each node would predict if its tree stood alone."""
-        return self.choose((self.value + self.base_score).astype(self.precision) / self.divisor)
+        base, value = self.base_score.astype(self.precision), self.value.astype(self.precision)
+        return self.choose((base + value) / np.dtype(self.precision).type(self.divisor))
 
     def left_sets(self) -> dict[int, np.ndarray]:
         """Return, for each categorical node, a bool array over category codes: which of them go left."""

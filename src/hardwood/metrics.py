@@ -27,4 +27,15 @@ def adversarial_accuracy(model: Any, X: Any, y: Any, threat: Any, *, sample_weig
     >>> adversarial_accuracy(model, [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], threat=1.0)
     0.5
     """
-    return float(np.average(~is_vulnerable(model, X, y, threat), weights=sample_weight))
+    survives = ~is_vulnerable(model, X, y, threat)
+    if sample_weight is None:
+        return float(survives.mean())
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"sample_weight: expected numbers, got {sample_weight!r}") from None
+    if weight.shape != survives.shape:
+        raise ValueError(f"sample_weight: expected {len(survives)} weights, one per row, got shape {weight.shape}")
+    if not ((weight >= 0.0) & np.isfinite(weight)).all() or not weight.any():
+        raise ValueError("sample_weight: expected finite weights >= 0 that are not all 0")
+    return float(np.average(survives, weights=weight))

@@ -23,6 +23,8 @@ class Reach:
 
     Examples
     --------
+    >>> from hardwood import ThreatModel
+    >>> from hardwood.table import Schema
     >>> reach = ThreatModel([0.5, ">"]).resolve(Schema.numeric(2), ["ham", "spam"])
     >>> reach.left, reach.right, reach.attacks
     (array([0.5, 0. ]), array([0.5, inf]), array([ True,  True]))
@@ -66,6 +68,8 @@ class Reach:
 
         Examples
         --------
+        >>> from hardwood import ThreatModel
+        >>> from hardwood.table import Schema
         >>> reach = ThreatModel(0.5, attacking_classes=1).resolve(Schema.numeric(1), [0, 1])
         >>> lo, hi = reach.box(np.array([[2.0], [2.0]]), np.array([0, 1]))
         >>> lo.ravel(), hi.ravel()

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
 from hardwood.table import Schema
-from hardwood.threat import Reach
-
 
 NUMBERS: dict[str, Any] = {"float64": np.float64, "float32": np.float32}
 
@@ -177,7 +176,7 @@ def random_schema(generator: np.random.Generator, *, categorical: bool = True) -
 
 def pack(sizes: list[int], left_sets: dict[int, set[int]]) -> tuple[list[int], list[int]]:
     """Return where each node's set starts, and the sets in words of 64 bits; `sizes` are the numbers of codes."""
-    start, words = [-1] * len(sizes), []
+    start, words = [-1] * len(sizes), list[int]()
     for node, codes in left_sets.items():
         start[node] = len(words)
         bits = sum(1 << code for code in codes)
@@ -201,7 +200,7 @@ def assemble(
     schema = Schema.numeric(int(np.max(feature, initial=0)) + 1) if schema is None else schema
     sizes = [len(schema.categories[j] or ()) + 1 for j in feature]
     start, words = pack(sizes, left_sets or {})
-    arrays = {
+    arrays: dict[str, Any] = {
         "root": np.zeros(1, dtype=np.int32),
         "feature": np.array(feature, dtype=np.int32),
         "threshold": np.where(np.array(start) < 0, threshold, 0.0),
@@ -328,7 +327,8 @@ def random_rows(
             rows[:, j] = generator.integers(0, len(labels) + 1, n_rows)
             continue
         at = generator.choice(np.append(trees.threshold[trees.feature == j], 0.0), n_rows)
-        near = [at, np.nextafter(at, -np.inf), np.nextafter(at, np.inf), at - 0.1, at + 0.1, rows[:, j]]
+        above = np.nextafter(at, np.inf)
+        near = [at, above, np.nextafter(at, -np.inf), at - 0.1, at + 0.1, above - 0.1, above - 1.5, rows[:, j]]
         rows[:, j] = np.choose(generator.integers(len(near), size=n_rows), near)
     if missing:
         rows[generator.random(rows.shape) < 0.2] = np.nan
@@ -338,6 +338,7 @@ def random_rows(
 def random_threat(generator: np.random.Generator, schema: Schema) -> list[Any]:
     """Return one entry per feature, of every form there is."""
     entries: list[Any] = []
+    forms: list[Any]
     for labels in schema.categories:
         if labels is None:
             forms = [None, 0.1, 0.2, 1.5, (0.1, 0.0), (0.0, 0.30000000000000004), (1.0, 2.5), "<", ">", "<>"]

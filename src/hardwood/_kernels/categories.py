@@ -90,13 +90,20 @@ def _rows_left(p, c, orientation):
     return rows
 
 
+@part
+def _left_weights(p, orientation):
+    """Class weights on the left once the attacker has moved."""
+    left_zero = p.sums[HELD if orientation == 0 else MEET] + p.sums[STAYED]
+    left_one = p.sums[(MEET if orientation == 0 else HELD) + 1] + p.sums[STAYED + 1]
+    return left_zero, left_one
+
+
 @inner
 def _keep_better(p, c, zero, one, rows, criterion, min_leaf):
     """Score the current set in both orientations; remember it if it is the best so far, and say so."""
     improved = False
     for orientation in range(2):
-        left_zero = p.sums[(HELD if orientation == 0 else MEET)] + p.sums[STAYED]
-        left_one = p.sums[(MEET if orientation == 0 else HELD) + 1] + p.sums[STAYED + 1]
+        left_zero, left_one = _left_weights(p, orientation)
         score = gain(criterion, 1.0 - 2.0 * orientation, left_zero, left_one, zero, one)
         if score > p.best[0]:
             if min_leaf > 0.0:
@@ -192,6 +199,22 @@ def _share_of_one(p, c, with_movers):
         p.share[b] = one / (zero + one) if zero + one > 0.0 else 0.0
 
 
+@part
+def _place_unseen(p, c, zero, one, criterion):
+    """Send the categories never seen, the last code, to the heavier side if the split is as good that way."""
+    for b in range(c):
+        if p.left[b] != p.best_left[b]:
+            _flip(p, c, b)
+    orientation = np.int64(p.best[1])
+    left_zero, left_one = _left_weights(p, orientation)
+    to_left = 2.0 * (left_zero + left_one) >= zero + one
+    if (p.left[c - 1] == 1) != to_left:
+        _flip(p, c, c - 1)
+        left_zero, left_one = _left_weights(p, orientation)
+        if gain(criterion, 1.0 - 2.0 * orientation, left_zero, left_one, zero, one) >= p.best[0]:
+            p.best_left[c - 1] = to_left
+
+
 @inner
 def best_partition(p, c, zero, one, rows, criterion, min_leaf):
     """Find the best set of the first `c` categories to send left; it goes into `best`, `best_left`.
@@ -209,6 +232,8 @@ def best_partition(p, c, zero, one, rows, criterion, min_leaf):
                 _share_of_one(p, c, False)
                 _prefixes(p, c, n_active, zero, one, rows, criterion, min_leaf)
                 _climb(p, c, n_active, zero, one, rows, criterion, min_leaf)
+    if p.best[0] > 0.0:
+        _place_unseen(p, c, zero, one, criterion)
     for b in range(c):
         p.start[b] = 0
     for k in range(n_active):

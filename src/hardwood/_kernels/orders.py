@@ -38,6 +38,12 @@ def position(X, shift, feature, orientation, entry):
 
 
 @part
+def tie_tolerance(size):
+    """The tolerance for a feature: none where nothing finite is added, so that nothing can have been rounded."""
+    return TIE_TOLERANCE if size > 0.0 else 0.0
+
+
+@part
 def tie_width(tolerance, size, a, b):
     """How far two finite positions may be apart and still count as equal; `size` is the feature's finite reach."""
     return tolerance * max(max(abs(a), abs(b)), size)
@@ -60,7 +66,7 @@ def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end
     The positions go into `merged_at`, unless that is empty. The first loop chooses without a branch: which run is
     next is close to a coin flip, and a mispredicted branch costs more than the whole step.
     """
-    tolerance = TIE_TOLERANCE if size > 0.0 else 0.0
+    tolerance = tie_tolerance(size)
     previous = np.nan
     i, left_end, j, right_end = np.uint64(i), np.uint64(left_end), np.uint64(j), np.uint64(right_end)
     k, one = np.uint64(0), np.uint64(1)

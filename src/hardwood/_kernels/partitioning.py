@@ -3,7 +3,7 @@
 import numpy as np
 
 from hardwood._kernels.compiling import inner, part
-from hardwood._kernels.orders import GROUP, ID_MASK, TIE_TOLERANCE, position, tie_width
+from hardwood._kernels.orders import GROUP, ID_MASK, position, tie_tolerance, tie_width
 
 
 @inner
@@ -52,7 +52,7 @@ def partition(order, start, end, side, spill, tied):
 @part
 def _beside(at, threshold, size):
     gap = abs(at - threshold)
-    return gap < np.inf and gap <= tie_width(TIE_TOLERANCE, size, at, threshold)
+    return gap < np.inf and gap <= tie_width(tie_tolerance(size), size, at, threshold)
 
 
 @part

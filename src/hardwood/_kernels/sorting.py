@@ -7,6 +7,7 @@ from hardwood._kernels.compiling import inner, part
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 PASSES = 3  # 3 x 11 bits cover a 32-bit key
+SIGN = np.uint64(1 << 63)
 LOW_HALF = np.uint64(0xFFFFFFFF)
 ROW_MASK = np.uint64(0x7FFFFFFF)
 
@@ -66,7 +67,9 @@ def _repair(column, packed, values):
 @part
 def _ordered(bits):
     """Map the bits of a float to an integer of the same order."""
-    return ~bits if bits >> np.uint64(63) else bits | np.uint64(1 << 63)
+    if bits == SIGN:
+        bits = np.uint64(0)  # -0.0 is equal to 0.0
+    return ~bits if bits & SIGN else bits | SIGN
 
 
 @part

@@ -78,18 +78,32 @@ def _step(target, categories, child, own, value, low, high):
     if value > threshold:
         return value
     threshold = np.nextafter(threshold, np.inf)  # the left end of a leaf is open
-    return threshold if threshold <= high else np.nan
+    return threshold if threshold <= high and threshold < np.inf else np.nan
 
 
 @inner
 def _price(norm, weight, change, categorical):
-    """What a change of one feature costs. Costs add up, except for L-infinity, where the largest counts."""
+    """What a change of one feature costs by itself."""
     if change == 0.0:
         return 0.0
-    size = 1.0 if categorical else abs(change)
-    if norm == 0:
-        return weight
-    return (weight * size) ** 2 if norm == 2 else weight * size
+    return weight if norm == 0 or categorical else weight * abs(change)
+
+
+@inner
+def _cost(norm, weight, x, point, feature, price, before, so_far, n_categories):
+    """What the point costs once `feature` costs `price` instead of `before`."""
+    if norm == INF:
+        return max(so_far, price)
+    if norm != 2:
+        return so_far - before + price
+    # Squares of very large or very small changes are out of range; hypot is not.
+    if before == 0.0:
+        return np.hypot(so_far, price)
+    total = price
+    for j in range(x.shape[0]):
+        if j != feature:
+            total = np.hypot(total, _price(norm, weight[j], point[j] - x[j], n_categories[j] > 0))
+    return total
 
 
 @part
@@ -137,11 +151,9 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
             continue
         categorical = trees.category_start[node] >= 0
         price = _price(norm, weight[feature], value - x[feature], categorical)
-        if norm == INF:
-            cost = max(path.cost[level], price)
-        else:
-            cost = path.cost[level] - _price(norm, weight[feature], point[feature] - x[feature], categorical) + price
-        if cost < best:
+        before = _price(norm, weight[feature], point[feature] - x[feature], categorical)
+        cost = _cost(norm, weight, x, point, feature, price, before, path.cost[level], categories.size)
+        if cost < best or not found:  # a cost may be infinite
             point[feature] = value
             level += 1
             path.node[level], path.visited[level], path.cost[level] = child, 0, cost

@@ -73,7 +73,7 @@ def attack(
     matrix = tree.schema.encode(X)
     label = tree.decide(matrix) if y is None else read_labels(y, tree.labels, len(matrix))
     search = _prepare(tree, ThreatModel("<>") if threat is None else threat)
-    if norm not in NORMS:
+    if not isinstance(norm, (int, float)) or norm not in NORMS:
         raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
     weight = _read_weight(feature_weight, tree.schema)
     found, X_adv = _attack_matrix(search, matrix, label, NORMS[norm], weight, any_will_do=False)
@@ -111,25 +111,32 @@ def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise ValueError(f"y: expected {n_rows} labels, one per row of X, got shape {labels.shape}")
-    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    unknown = classes[index] != labels
-    if unknown.any():
-        raise ValueError(
-            f"y: {labels[unknown.argmax()]!r} is not a class of the model; its classes are {classes.tolist()}"
-        )
+    index = np.full(n_rows, -1)
+    for k, name in enumerate(classes.tolist()):
+        index[labels == name] = k
+    if (index < 0).any():
+        label = labels[(index < 0).argmax()]
+        raise ValueError(f"y: {label!r} is not a class of the model; its classes are {classes.tolist()}")
     return index
 
 
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
     """Return the distances between two encoded matrices, row by row; a changed category is a change by 1."""
-    change = np.abs(X_adv - matrix)
+    with np.errstate(over="ignore"):  # the difference of two huge numbers may be infinite
+        change = np.abs(X_adv - matrix)
     for feature, labels in enumerate(schema.categories):
         if labels is not None:
             change[:, feature] = change[:, feature] != 0.0
     if norm == 0:
         return ((change != 0.0) * weight).sum(axis=1)
-    change *= weight
-    return np.linalg.norm(change, ord=norm, axis=1) if change.size else np.zeros(len(change))
+    with np.errstate(over="ignore"):
+        change *= weight
+        if norm != 2:
+            return np.linalg.norm(change, ord=norm, axis=1)
+        # Scaled, so that no square is out of range.
+        largest = change.max(axis=1, keepdims=True)
+        scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
+        return scale[:, 0] * np.linalg.norm(change / scale, axis=1)
 
 
 def _prepare(tree: TreeEnsemble, threat: Any) -> _Search:
@@ -178,7 +185,10 @@ def _predict_again(
 def _read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
     if feature_weight is None:
         return np.ones(schema.n_features)
-    weight = np.asarray(feature_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(feature_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"feature_weight: expected numbers, got {feature_weight!r}") from None
     if weight.shape != (schema.n_features,):
         raise ValueError(f"feature_weight: expected {schema.n_features} weights, got shape {weight.shape}")
     if not (np.isfinite(weight) & (weight >= 0.0)).all():

@@ -38,7 +38,7 @@ def check_optional_integer(name: str, value: Any, low: int) -> int:
         return UNLIMITED
     if not (is_integer(value) and value >= low):
         raise ValueError(f"{name}={value!r}: expected None or an integer >= {low}")
-    return int(value)
+    return min(int(value), UNLIMITED)
 
 
 def check_size(name: str, value: Any, low: int, n_rows: int) -> int:
@@ -66,9 +66,22 @@ def check_max_features(value: Any, n_features: int) -> int:
     )
 
 
+def _read_seed(random_state: Any) -> int:
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except (ValueError, TypeError):
+        raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
+
+
+def _read_threads(n_jobs: Any) -> int:
+    if n_jobs is not None and not (is_integer(n_jobs) and n_jobs != 0):
+        raise ValueError(f"n_jobs={n_jobs!r}: expected None, a number of threads, or -1 for one per core")
+    return int(joblib.effective_n_jobs(n_jobs))
+
+
 def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
     """Read an estimator's growing parameters for a table of this size."""
-    if estimator.criterion not in CRITERIA:
+    if not isinstance(estimator.criterion, str) or estimator.criterion not in CRITERIA:
         raise ValueError(f"criterion={estimator.criterion!r}: expected one of {', '.join(map(repr, CRITERIA))}")
     max_leaf_nodes = check_optional_integer("max_leaf_nodes", estimator.max_leaf_nodes, 2)
     return GrowOptions(
@@ -80,6 +93,6 @@ def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOpti
         min_impurity_decrease=check_number("min_impurity_decrease", estimator.min_impurity_decrease, 0.0),
         max_features=check_max_features(estimator.max_features, n_features),
         max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
-        seed=int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)),
-        n_threads=joblib.effective_n_jobs(estimator.n_jobs),
+        seed=_read_seed(estimator.random_state),
+        n_threads=_read_threads(estimator.n_jobs),
     )

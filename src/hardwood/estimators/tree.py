@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
@@ -150,29 +151,34 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        if not isinstance(X, np.ndarray):  # an array has no names to remember, and the check is slow for small tables
-            validate_data(self, X, skip_check_array=True)
         schema = threat.extend(Schema.from_table(X, self.categorical_features))
         matrix = schema.encode(X)
         classes, is_one = _read_target(y, len(matrix))
         class_weight = np.ones(2)
         if self.class_weight is not None:
             class_weight = compute_class_weight(self.class_weight, classes=classes, y=classes[is_one])
+            if not (np.isfinite(class_weight) & (class_weight >= 0.0)).all() or not class_weight.any():
+                raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights >= 0, not all 0")
         reach = threat.resolve(schema, classes)
         if sample_weight is not None:
             matrix, is_one, sample_weight = _weigh(matrix, is_one, sample_weight, classes)
         options = check_grow_options(self, len(matrix), schema.n_features)
-        self.ensemble_ = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)
+        ensemble = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)
+        # Only now that nothing can fail any more: a fit that fails leaves the estimator as it was.
+        self.ensemble_ = ensemble
         self.classes_ = classes
         self.threat_ = threat
         self.n_features_in_ = schema.n_features
-        if schema.feature_names is None and hasattr(self, "feature_names_in_"):
+        if schema.feature_names is not None:
+            self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
 
     def _fitted_on(self, X: Any) -> TreeEnsemble:
         check_is_fitted(self)
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or hasattr(self, "feature_names_in_"):
+        # An array has no names to compare, and the check is slow for small tables. Its shape is checked by the schema.
+        if not isinstance(X, np.ndarray) or (X.ndim == 2 and hasattr(self, "feature_names_in_")):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.ensemble_
 
@@ -238,6 +244,7 @@ def _read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         is_one = y == high
         if low < high and bool((is_one | (y == low)).all()):
             return np.array([low, high]), is_one.view(np.uint8)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
