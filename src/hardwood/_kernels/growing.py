@@ -46,7 +46,7 @@ class Samples(NamedTuple):
     weight: np.ndarray  # float64 per id; empty where class and kind say it all
     class_weight: np.ndarray  # float64 (class, kind)
     class_count: np.ndarray  # float64 (class, kind): what part of a row a sample is
-    tied: np.ndarray  # bool per slot: whether some of its entries share a group
+    tied: np.ndarray  # bool per slot: whether many of its entries share a group
     side: np.ndarray  # uint8 per id: scratch, which child a sample goes to
 
 
@@ -315,11 +315,10 @@ def _divide(samples, moves, categories, nodes, node, first, last, spill):
             order = samples.orders[slot]
             partition(order, here.start, here.end, samples.side, spill, samples.tied[slot])
             if own:
-                n_cleared = clip(
+                clip(
                     order, here.start, middle, here.end, samples.X, moves.shift, feature, orientation,
                     moves.size[feature], here.threshold,
                 )  # fmt: skip
-                samples.tied[slot] |= n_cleared > 0
 
 
 @kernel

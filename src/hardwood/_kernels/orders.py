@@ -142,7 +142,7 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
     shift : float64 (feature, orientation, class).
     reach_size : float64 per feature, the largest finite shift (0: nothing is added, so only equal values are equal).
     slots : int64 (feature, orientation), the row of `orders`; the same twice where the orientations coincide.
-    tied : bool per slot, filled in: whether some samples of the order share a group.
+    tied : bool per slot, filled in: whether many samples of the order share a group.
     """
     n = X.shape[0]
     column, values, moving, staying = scratch.column, scratch.values, scratch.moving, scratch.staying
@@ -182,6 +182,7 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
                     order, at, np.int64(0), n, 0.0, staying, scratch.staying_at, np.int64(0), stay, 0.0,
                     reach_size[feature], orders[slot], scratch.none,
                 )  # fmt: skip
-            tied[slot] = False
+            n_tied = 0
             for k in range(1, orders.shape[1]):
-                tied[slot] |= orders[slot, k] & GROUP == 0
+                n_tied += np.int64(orders[slot, k] & GROUP == 0)
+            tied[slot] = n_tied > orders.shape[1] // 16

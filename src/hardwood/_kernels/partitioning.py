@@ -15,19 +15,24 @@ def partition(order, start, end, side, spill, tied):
         before   a B c D E f          (capitals go right)
         after    a c f | B D E        left written in place, right through `spill`
 
-    An entry that starts a group may leave while others of its group stay, so the mark is handed on: whatever is written
-    next on a side starts a group there if any mark was passed since the last one written on that side. Where every
-    entry starts a group (not `tied`) there is nothing to hand on. Indices are unsigned, which spares a check for
-    negative ones.
+    An entry that starts a group may leave while others of its group stay, so the mark is handed on: an entry starts a
+    group on its side if it is the first of its group there. Two ways to the same end: with few ties, a branch that is
+    nearly always taken; with many (`tied`), no branch. Indices are unsigned, which spares a check for negative ones.
     """
     write, spilled, step = np.uint64(start), np.uint64(0), np.uint64(1)
     mark_left, mark_right = np.uint32(0), np.uint32(0)
+    group_left, group_right = write, spilled
     if not tied:
         for i in range(np.uint64(start), np.uint64(end)):
             entry = order[i]
             right = np.uint64(side[entry & ID_MASK])
-            order[write] = entry
-            spill[spilled] = entry
+            if entry & GROUP:
+                group_left, group_right = write, spilled  # where this group begins on either side
+                order[write] = entry
+                spill[spilled] = entry
+            else:
+                order[write] = entry | GROUP if write == group_left else entry
+                spill[spilled] = entry | GROUP if spilled == group_right else entry
             write += step - right
             spilled += right
     else:
@@ -59,20 +64,15 @@ def _beside(at, threshold, size):
 def clip(order, start, middle, end, X, shift, feature, orientation, size, threshold):
     """Let the samples beyond a child's new bound on its split feature share one group.
 
-    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them. Returns how
-    many marks were taken away.
+    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them.
     """
-    n_cleared = 0
     for i in range(middle - 1, start, -1):
         at = position(X, shift, feature, orientation, order[i - 1])
         if not (at > threshold or _beside(at, threshold, size)):
             break
         order[i] &= ~GROUP
-        n_cleared += 1
     for i in range(middle + 1, end):
         at = position(X, shift, feature, orientation, order[i])
         if not (at <= threshold or _beside(at, threshold, size)):
             break
         order[i] &= ~GROUP
-        n_cleared += 1
-    return n_cleared

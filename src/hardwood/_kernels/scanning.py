@@ -83,19 +83,21 @@ def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
     for block in range(n_blocks):
         begin = start + block * BLOCK
         end = min(begin + BLOCK, last)
-        ones = 0
-        for i in range(np.uint64(begin), np.uint64(end)):
-            ones += np.int64(orders[slot, i] >> CLASS_BIT)
+        ones, staying = 0, 0
+        if split:
+            for i in range(np.uint64(begin), np.uint64(end)):
+                label = np.int64(orders[slot, i] >> CLASS_BIT)
+                stays = np.int64(np.int64(orders[slot, i] & ID_MASK) >= n)
+                ones += label
+                staying += stays + ((label & stays) << 32)  # two counts in one
+        else:
+            for i in range(np.uint64(begin), np.uint64(end)):
+                ones += np.int64(orders[slot, i] >> CLASS_BIT)
+        staying_ones = staying >> 32
         counts[block + 1, 0] = counts[block, 0] + end - begin - ones
         counts[block + 1, 1] = counts[block, 1] + ones
-        if split:
-            staying, staying_ones = 0, 0
-            for i in range(np.uint64(begin), np.uint64(end)):
-                stays = np.int64(np.int64(orders[slot, i] & ID_MASK) >= n)
-                staying += stays
-                staying_ones += stays & np.int64(orders[slot, i] >> CLASS_BIT)
-            counts[block + 1, 2] = counts[block, 2] + staying - staying_ones
-            counts[block + 1, 3] = counts[block, 3] + staying_ones
+        counts[block + 1, 2] = counts[block, 2] + (staying & 0xFFFFFFFF) - staying_ones
+        counts[block + 1, 3] = counts[block, 3] + staying_ones
 
 
 @inner
