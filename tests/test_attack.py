@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -608,18 +607,6 @@ class TestErrors:
     def test_a_class_that_cannot_attack(self) -> None:
         with pytest.raises(ValueError, match=r"attacking_classes: 7 is not a class"):
             attack(self.tree, self.X, self.y, ThreatModel(0.1, attacking_classes=7))
-
-    def test_several_trees(self) -> None:
-        document = json.loads(self.tree.to_json())
-        for key, items in document["nodes"].items():
-            shift = 3 if key in ("left", "right") else 0
-            items += [k + shift if k > 0 else k for k in items] if shift else items
-        document["root"] = [0, 3]
-        forest = TreeEnsemble.parse_json(json.dumps(document))
-        assert forest.n_trees == 2
-        for function in (attack, is_vulnerable, adversarial_accuracy):
-            with pytest.raises(ValueError, match=r"model: it has 2 trees"):
-                function(forest, self.X, self.y, 0.1)
 
     @pytest.mark.parametrize("model", [None, 3, "nowhere.json", RobustTreeClassifier(), object()])
     def test_models(self, model: Any) -> None:

@@ -1,6 +1,7 @@
 """Categorical features: the best partition under attack, and what happens to categories at prediction."""
 
 import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,11 @@ from reference.growing import (
 )
 
 
+def arrays(dtype: type, shape: Any, elements: st.SearchStrategy) -> st.SearchStrategy[np.ndarray]:
+    """Arrays of which every element is drawn: left to itself, hypothesis likes them constant."""
+    return hnp.arrays(dtype, shape, elements=elements, fill=st.nothing())
+
+
 @st.composite
 def relations(draw: st.DrawFn, n_categories: int) -> Any:
     """What the attacker can do to a categorical feature."""
@@ -36,11 +42,11 @@ def relations(draw: st.DrawFn, n_categories: int) -> Any:
 def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndarray, Any]:
     """Two categorical features and a numerical one, some of which the attacker can change."""
     n, n_categories = draw(st.integers(2, 16)), draw(st.integers(2, 5))
-    X = draw(hnp.arrays(np.int64, (n, 3), elements=st.integers(0, n_categories - 1)))
+    X = draw(arrays(np.int64, (n, 3), st.integers(0, n_categories - 1)))
     X[0] = 0
-    y = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 1)))
+    y = draw(arrays(np.int64, n, st.integers(0, 1)))
     y[:2] = 0, 1
-    weight = draw(st.none() | hnp.arrays(np.float64, n, elements=st.sampled_from([0.5, 1.0, 2.0])))
+    weight = draw(st.none() | arrays(np.float64, n, st.sampled_from([0.5, 1.0, 2.0])))
     model = RobustTreeClassifier(
         threat=[draw(relations(n_categories)), draw(st.sampled_from([None, 1.0, "<"])), draw(relations(n_categories))],
         attacking_classes=draw(st.sampled_from([None, 0, 1])),
@@ -64,9 +70,9 @@ def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
 @given(st.data())
 def test_small_leaves_are_passed_over(data: st.DataObject) -> None:
     n_categories, n = 5, 14
-    X = data.draw(hnp.arrays(np.int64, (n, 1), elements=st.integers(0, n_categories - 1)))
+    X = data.draw(arrays(np.int64, (n, 1), st.integers(0, n_categories - 1)))
     X[:n_categories, 0] = np.arange(n_categories)
-    y = data.draw(hnp.arrays(np.int64, n, elements=st.integers(0, 1)))
+    y = data.draw(arrays(np.int64, n, st.integers(0, 1)))
     y[:2] = 0, 1
     moves = {0: [1], 2: [data.draw(st.integers(0, 4)), 1], 3: [4]}
     model = RobustTreeClassifier(
@@ -169,6 +175,32 @@ def test_many_categories(n_categories: int) -> None:
         assert gain >= best_prefix(root) - 1e-9
         found += gain >= best - 1e-9
     assert found == 30 if n_categories <= 12 else found >= 24
+
+
+@pytest.mark.parametrize("weights", ["balanced classes", "weighted rows"])
+def test_the_local_search_ends(weights: str) -> None:
+    """Sums of weights that are updated step by step drift, and equal sets come out better in turns.
+
+    A fit with more than 12 categories, a reach and weights used to go round in circles for ever.
+    """
+
+    def fit_all() -> None:
+        for seed in range(200):
+            rng = np.random.default_rng(seed)
+            X, y = table(rng, 14, 42)
+            row_weight = rng.choice([0.1, 0.3, 0.7], len(y)) if weights == "weighted rows" else None
+            model = RobustTreeClassifier(
+                threat=[{a: [a + 1] for a in range(0, 13, 3)}],
+                class_weight="balanced" if weights == "balanced classes" else None,
+                max_depth=1,
+                categorical_features=[0],
+            )
+            model.fit(X, y, row_weight)
+        finished.set()
+
+    finished = threading.Event()
+    threading.Thread(target=fit_all, daemon=True).start()
+    assert finished.wait(timeout=60.0)
 
 
 @pytest.mark.parametrize("heavier", [0, 1])

@@ -231,9 +231,7 @@ def test_an_unbundled_table_of_the_wrong_shape(folder):
         load_dataset("planning-relax")
 
 
-@pytest.mark.parametrize(
-    "names", [CATALOGUE["planning-relax"].feature_names, [f"x{k}" for k in range(1, 13)]]
-)
+@pytest.mark.parametrize("names", [CATALOGUE["planning-relax"].feature_names, [f"x{k}" for k in range(1, 13)]])
 def test_an_unbundled_table_with_its_columns_in_another_order(folder, names):
     """They would otherwise be given each other's names."""
     write_table(folder / "planning-relax.csv", header=[*names[::-1], "target"], n_rows=182)

@@ -209,9 +209,7 @@ class TestText:
 
     def test_objects_that_are_no_numbers_are_a_type_error(self):
         table = np.array([[1.0, {"foo": "bar"}]], dtype=object)
-        with pytest.raises(
-            TypeError, match=r"feature 1 holds .*argument must be .*string.* number"
-        ):
+        with pytest.raises(TypeError, match=r"feature 1 holds .*argument must be .*string.* number"):
             Schema.numeric(2).encode(table)
 
 
@@ -339,9 +337,7 @@ class TestEncode:
             Schema.numeric(2, ["a", "b"]).encode(frame({name: [1.0] for name in names}))
 
     def test_refuses_another_width(self):
-        with pytest.raises(
-            ValueError, match="X has 1 features, but Schema is expecting 2 features"
-        ):
+        with pytest.raises(ValueError, match="X has 1 features, but Schema is expecting 2 features"):
             Schema.numeric(2, ["a", "b"]).encode([[1.0]])
 
     def test_names_do_not_matter_if_one_side_has_none(self):

@@ -21,15 +21,12 @@ inf = math.inf
 
 DISTANCES = st.floats(0, allow_nan=False)
 NUMERICAL_ENTRIES = (
-    st.sampled_from([None, "", "<", ">", "<>"])
-    | DISTANCES
-    | st.integers(0, 10**20)
-    | st.tuples(DISTANCES, DISTANCES)
+    st.sampled_from([None, "", "<", ">", "<>"]) | DISTANCES | st.integers(0, 10**20) | st.tuples(DISTANCES, DISTANCES)
 )
 LABELS = st.text(max_size=4) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-CATEGORY_ENTRIES = st.dictionaries(
-    LABELS, st.lists(LABELS, max_size=3) | LABELS, max_size=3
-).filter(lambda moves: len(set(map(str, moves))) == len(moves))
+CATEGORY_ENTRIES = st.dictionaries(LABELS, st.lists(LABELS, max_size=3) | LABELS, max_size=3).filter(
+    lambda moves: len(set(map(str, moves))) == len(moves)
+)
 ENTRIES = NUMERICAL_ENTRIES | CATEGORY_ENTRIES
 TABLES = (
     NUMERICAL_ENTRIES.filter(lambda entry: not isinstance(entry, tuple))
@@ -205,9 +202,7 @@ class TestErrors:
     )
     def test_a_bad_entry_is_found_without_a_table(self, entry, problem):
         remedy = "; give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
-        with pytest.raises(
-            ValueError, match="threat for feature 'age': .*" + re.escape(problem)
-        ) as e:
+        with pytest.raises(ValueError, match="threat for feature 'age': .*" + re.escape(problem)) as e:
             ThreatModel({"age": entry})
         assert str(e.value).endswith(remedy)
         with pytest.raises(ValueError, match="threat for feature 1: .*" + re.escape(problem)):
@@ -469,9 +464,7 @@ class TestContains:
         threat = ThreatModel(1, attacking_classes=[1])
         with pytest.raises(ValueError, match=r"y: needed to tell .* attacking_classes=\[1\]"):
             threat.contains([[1]], [[1]])
-        with pytest.raises(
-            ValueError, match=r"y: expected shape \(1,\), a label per row, got \(2,\)"
-        ):
+        with pytest.raises(ValueError, match=r"y: expected shape \(1,\), a label per row, got \(2,\)"):
             threat.contains([[1]], [[1]], [0, 1])
         with pytest.raises(ValueError, match="X_adv: 2 rows, but X has 1"):
             threat.contains([[1]], [[1], [1]], [0])

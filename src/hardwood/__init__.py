@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from hardwood.ensemble import TreeEnsemble
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.metrics import adversarial_accuracy
-    from hardwood.results import AttackResult
+    from hardwood.results import AttackResult, Certificate
     from hardwood.rules import export_rules
     from hardwood.threat import ThreatModel
+    from hardwood.verification import verify
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "AttackResult",
+    "Certificate",
     "RobustTreeClassifier",
     "ThreatModel",
     "TreeEnsemble",
@@ -28,11 +30,13 @@ __all__ = [
     "is_vulnerable",
     "list_datasets",
     "load_dataset",
+    "verify",
 ]
 
 # Imported when first used: a command that only prints its help should not wait for numba and scikit-learn.
 _HOME = {
     "AttackResult": "results",
+    "Certificate": "results",
     "RobustTreeClassifier": "estimators",
     "ThreatModel": "threat",
     "TreeEnsemble": "ensemble",
@@ -43,6 +47,7 @@ _HOME = {
     "is_vulnerable": "attacks",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
+    "verify": "verification",
 }
 
 

@@ -7,18 +7,21 @@ import numpy as np
 from hardwood.attacks import is_vulnerable
 
 
-def adversarial_accuracy(model: Any, X: Any, y: Any, threat: Any, *, sample_weight: Any = None) -> float:
+def adversarial_accuracy(
+    model: Any, X: Any, y: Any, threat: Any, *, sample_weight: Any = None, time_limit: float | None = None
+) -> float:
     """Return the share of rows that the model classifies correctly whatever the attacker does: exact.
 
     Parameters
     ----------
-    model : fitted tree
-        A :class:`RobustTreeClassifier`, a :class:`TreeEnsemble` of one tree, a scikit-learn decision tree, or the
-        path of a saved model.
+    model : fitted tree model
+        Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
     y : array-like of labels
     threat : ThreatModel or any of its spellings
     sample_weight : array-like of shape (n_samples,), or None
+    time_limit : float or None, default=None
+        Seconds per row, for models of several trees. TimeoutError if that is not enough: no figure is made up.
 
     Examples
     --------
@@ -27,7 +30,7 @@ def adversarial_accuracy(model: Any, X: Any, y: Any, threat: Any, *, sample_weig
     >>> adversarial_accuracy(model, [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], threat=1.0)
     0.5
     """
-    survives = ~is_vulnerable(model, X, y, threat)
+    survives = ~is_vulnerable(model, X, y, threat, time_limit=time_limit)
     if sample_weight is None:
         return float(survives.mean())
     try:

@@ -17,12 +17,42 @@ class AttackResult:
     X_adv : array or DataFrame, shape (n_samples, n_features)
         The examples, as the kind of table that was attacked; missing values where there is none.
     distance : ndarray of float, shape (n_samples,)
-        How far each example is from its row; infinite where there is none.
+        How far each example is from its row; infinite where none was found.
+    lower : ndarray of float, shape (n_samples,)
+        No example is nearer than this. Equal to `distance` where the search was finished; where it was not, the nearest
+        example is between the two.
     """
 
     found: np.ndarray
     X_adv: Any
     distance: np.ndarray
+    lower: np.ndarray
 
     def __repr__(self) -> str:
         return f"AttackResult(found={int(self.found.sum())} of {len(self.found)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is proved about each row under a threat model.
+
+    Attributes
+    ----------
+    status : ndarray of str, shape (n_samples,)
+        "robust": no attacker within the threat model can change the class. "vulnerable": one can, see `witness`; a
+        row that is misclassified as it stands counts as vulnerable. "unknown": not decided within the time limit.
+    lower, upper : ndarray of float, shape (n_samples,)
+        Bounds on the worst margin that the attacker can force: how far the output of the true class stays ahead of the
+        best other one. `lower > 0` proves a row robust, `upper` is attained by a point that was found.
+    witness : array or DataFrame, shape (n_samples, n_features)
+        For vulnerable rows a point within reach that the model gives another class; missing values elsewhere.
+    """
+
+    status: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    witness: Any
+
+    def __repr__(self) -> str:
+        kinds = ("robust", "vulnerable", "unknown")
+        return "Certificate(" + ", ".join(f"{kind}={int((self.status == kind).sum())}" for kind in kinds) + ")"

@@ -1,5 +1,5 @@
 """Attacks: the nearest adversarial example of every row."""
 
-from hardwood.attacks.single import attack, is_vulnerable
+from hardwood.attacks.nearest import attack, is_vulnerable
 
 __all__ = ["attack", "is_vulnerable"]

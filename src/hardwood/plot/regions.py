@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hardwood.attacks import is_vulnerable
-from hardwood.attacks.single import read_labels
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.threat import ThreatModel
+from hardwood.verification.labels import read_labels
 
 # Blue and orange from the Okabe-Ito palette, which colour-blind readers can tell apart, and more
 # of it for models with more classes.

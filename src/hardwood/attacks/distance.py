@@ -1,0 +1,40 @@
+"""How far an example is from its row."""
+
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Schema
+
+
+def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
+    """Return the distances between two encoded matrices, row by row; a changed category is a change by 1."""
+    with np.errstate(over="ignore"):  # the difference of two huge numbers may be infinite
+        change = np.abs(X_adv - matrix)
+        for feature, labels in enumerate(schema.categories):
+            if labels is not None:
+                change[:, feature] = change[:, feature] != 0.0
+        if norm == 0:
+            return ((change != 0.0) * weight).sum(axis=1)
+        change *= weight
+        if norm != 2:
+            return np.linalg.norm(change, ord=norm, axis=1)
+        # Scaled, so that no square is out of range.
+        largest = change.max(axis=1, keepdims=True)
+        scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
+        return scale[:, 0] * np.linalg.norm(change / scale, axis=1)
+
+
+def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
+    """Return what a change of one unit costs in each feature."""
+    if feature_weight is None:
+        return np.ones(schema.n_features)
+    try:
+        weight = np.asarray(feature_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"feature_weight: expected numbers, got {feature_weight!r}") from None
+    if weight.shape != (schema.n_features,):
+        raise ValueError(f"feature_weight: expected {schema.n_features} weights, got shape {weight.shape}")
+    if not (np.isfinite(weight) & (weight >= 0.0)).all():
+        raise ValueError(f"feature_weight: expected finite weights >= 0, got {weight.tolist()}")
+    return weight

@@ -1,0 +1,168 @@
+"""`attack`: the nearest adversarial example of every row."""
+
+from typing import Any
+
+import joblib
+import numpy as np
+
+from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.single import NORMS, attack_tree
+from hardwood.convert import as_ensemble
+from hardwood.ensemble import TreeEnsemble
+from hardwood.results import AttackResult
+from hardwood.threat import ThreatModel
+from hardwood.verification.certify import check_time_limit
+from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.search import RowSearch
+
+
+def attack(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    threat: Any = None,
+    *,
+    norm: float = np.inf,
+    feature_weight: Any = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+) -> AttackResult:
+    """Find the nearest adversarial example of every row, exactly.
+
+    An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
+    another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
+
+    Parameters
+    ----------
+    model : fitted tree model
+        Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
+    X : table of shape (n_samples, n_features)
+    y : array-like of labels, or None
+        None: the model's own predictions, that is, any change of prediction counts.
+    threat : ThreatModel or any of its spellings, or None
+        None: every feature may take any value, so that `distance` is how far the row is from another class.
+    norm : {inf, 2, 1, 0}, default=inf
+        How the size of a change is measured. A changed category counts as a change by 1. For models of several trees
+        only L-infinity so far.
+    feature_weight : array-like of shape (n_features,), or None
+        What a change of one unit in each feature costs. None: 1 for all.
+    time_limit : float or None, default=None
+        Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
+        found, if any, and the distance below which there is none.
+    n_jobs : int or None, default=None
+        Threads over rows, for models of several trees.
+
+    Returns
+    -------
+    AttackResult
+
+    Notes
+    -----
+    Leaves are open on their left end. An example that has to cross a threshold to the right takes the next float64
+    after it, so the distance is the smallest there is among floating point numbers. Every example is predicted again
+    before it is returned.
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeClassifier, attack
+    >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> attack(model, [[1.0], [3.0]], [0, 1]).distance.tolist()
+    [0.5000000000000002, 1.5]
+    """
+    ensemble = as_ensemble(model)
+    if not isinstance(norm, (int, float)) or norm not in NORMS:
+        raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
+    limit = check_time_limit(time_limit)
+    matrix = ensemble.schema.encode(X)
+    label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
+    reach = ThreatModel.coerce("<>" if threat is None else threat).resolve(ensemble.schema, ensemble.labels)
+    weight = read_weight(feature_weight, ensemble.schema)
+    distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
+    if ensemble.n_trees == 1:
+        found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
+    elif norm != np.inf:
+        raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
+    else:
+        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        found, examples, lower = _attack_ensemble(search, matrix, label)
+    check_examples(ensemble, reach, matrix, examples, label, found)
+    distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
+    lower = np.minimum(lower, distance)
+    return AttackResult(found=found, X_adv=like(X, ensemble.schema, examples), distance=distance, lower=lower)
+
+
+def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float | None = None) -> np.ndarray:
+    """Say of each row whether the attacker can make the model give it another class than `y`.
+
+    Rows the model gets wrong as they stand count as vulnerable. Faster than :func:`attack`, which looks for the nearest
+    example; :func:`verify` says more.
+
+    Raises
+    ------
+    TimeoutError
+        If a row cannot be decided within `time_limit` seconds; None: no limit.
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeClassifier, is_vulnerable
+    >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> is_vulnerable(model, [[1.0], [3.0]], [0, 1], threat=1.0).tolist()
+    [True, False]
+    """
+    ensemble = as_ensemble(model)
+    limit = check_time_limit(time_limit)
+    matrix = ensemble.schema.encode(X)
+    label = read_labels(y, ensemble.labels, len(matrix))
+    reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
+    weight = np.ones(ensemble.schema.n_features)
+    if ensemble.n_trees == 1:
+        found, examples = attack_tree(ensemble, matrix, label, reach, np.inf, weight, any_will_do=True)
+    else:
+        found, examples = _decide_ensemble(RowSearch(ensemble, reach, weight, limit), matrix, label)
+    check_examples(ensemble, reach, matrix, examples, label, found)
+    return found
+
+
+def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Decide every row: (vulnerable, examples)."""
+    found = search.ensemble.decide(matrix) != label
+    examples = np.where(found[:, None], matrix, np.nan)
+    rows = np.flatnonzero(~found)
+    answers = search.decide(matrix[rows], label[rows])
+    found[rows] = answers.status == FOUND
+    examples[rows] = answers.example
+    undecided = int(((answers.status != FOUND) & (answers.status != NONE)).sum())
+    if undecided:
+        raise TimeoutError(
+            f"{undecided} of {len(matrix)} rows are undecided after time_limit={search.time_limit:g} seconds each; "
+            "give them more time, or use verify, which says what is known"
+        )
+    return found, examples
+
+
+def _attack_ensemble(
+    search: RowSearch, matrix: np.ndarray, label: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Attack every row: (found, examples, distance below which there is none)."""
+    found = search.ensemble.decide(matrix) != label
+    examples = np.where(found[:, None], matrix, np.nan)
+    lower = np.zeros(len(matrix))
+    rows = np.flatnonzero(~found)
+    guess = np.full(len(rows), _first_radius(search.ensemble, search.weight))
+    answers = search.nearest(matrix[rows], label[rows], guess)
+    found[rows] = answers.status == FOUND
+    examples[rows] = answers.example
+    lower[rows] = answers.certified
+    return found, examples, lower
+
+
+def _first_radius(ensemble: TreeEnsemble, weight: np.ndarray) -> float:
+    """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
+    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
+    gaps = []
+    for feature in np.unique(ensemble.feature[numerical]).tolist():
+        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
+        if len(thresholds) > 1 and weight[feature] > 0.0:
+            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
+    return 2.0 * float(np.median(gaps)) if gaps else 1.0

@@ -1,0 +1,104 @@
+"""`verify`: robust, vulnerable or unknown, row by row, with proof."""
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import joblib
+import numpy as np
+
+from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood.convert import as_ensemble
+from hardwood.ensemble import TreeEnsemble
+from hardwood.results import Certificate
+from hardwood.threat import ThreatModel
+from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.search import RowSearch
+
+
+def verify(
+    model: Any,
+    X: Any,
+    y: Any,
+    threat: Any,
+    *,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Certificate:
+    """Prove for every row whether an attacker within the threat model can change its class.
+
+    An exact search over the leaves of all trees, cheap bounds first. NP-hard in general, milliseconds in practice.
+
+    Parameters
+    ----------
+    model : fitted tree model
+        Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
+    X : table of shape (n_samples, n_features)
+    y : array-like of labels, or None
+        None: the model's own predictions, that is, any change of prediction counts.
+    threat : ThreatModel or any of its spellings
+    time_limit : float or None, default=None
+        Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
+    n_jobs : int or None, default=None
+        Threads over rows.
+    progress : callable or None
+        Called with (rows done, rows in all) as the work goes on.
+
+    Returns
+    -------
+    Certificate
+        If interrupted (Ctrl-C), with what had been decided by then; the rest is "unknown".
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeClassifier, verify
+    >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> verify(model, [[0.0], [1.0]], [0, 0], threat=1.0).status.tolist()
+    ['robust', 'vulnerable']
+    """
+    ensemble = as_ensemble(model)
+    limit = check_time_limit(time_limit)
+    matrix = ensemble.schema.encode(X)
+    reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
+    predicted = ensemble.decide(matrix)
+    label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
+    wrong = predicted != label
+    weight = np.ones(ensemble.schema.n_features)
+    search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
+    answers = search.decide(matrix[~wrong], label[~wrong])
+    status = np.full(len(matrix), "vulnerable", dtype="<U10")
+    status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
+    witness = np.full_like(matrix, np.nan)
+    witness[wrong] = matrix[wrong]
+    witness[~wrong] = answers.example
+    check_examples(ensemble, reach, matrix, witness, label, status == "vulnerable")
+    here = margin(ensemble, matrix, label)
+    lower = np.full(len(matrix), -np.inf)
+    lower[~wrong] = -answers.bound / ensemble.divisor
+    lower[status == "robust"] = np.maximum(lower[status == "robust"], 0.0)
+    upper = here.copy()
+    found = status == "vulnerable"
+    upper[found] = margin(ensemble, witness[found], label[found])
+    return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, witness))
+
+
+def check_time_limit(time_limit: Any) -> float:
+    """Return the seconds a row may take."""
+    if time_limit is None:
+        return math.inf
+    if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
+        raise ValueError(f"time_limit={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
+    return float(time_limit)
+
+
+def margin(ensemble: TreeEnsemble, matrix: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return how far the output of each row's label is ahead of the best other one."""
+    output = ensemble.output(matrix).astype(np.float64)
+    if output.shape[1] == 1:
+        return np.where(label == 1, output[:, 0] - ensemble.cut, ensemble.cut - output[:, 0])
+    rows = np.arange(len(matrix))
+    own = output[rows, label]
+    output[rows, label] = -np.inf
+    return own - output.max(axis=1)

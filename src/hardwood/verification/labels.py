@@ -1,0 +1,43 @@
+"""What attacks and certificates have in common: labels in, examples out, and the check that no example is wrong."""
+
+from typing import Any
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
+from hardwood.table import Schema
+
+
+def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the class index of every label."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y: expected {n_rows} labels, one per row of X, got shape {labels.shape}")
+    index = np.full(n_rows, -1)
+    for k, name in enumerate(classes.tolist()):
+        index[labels == name] = k
+    if (index < 0).any():
+        label = labels[(index < 0).argmax()]
+        raise ValueError(f"y: {label!r} is not a class of the model; its classes are {classes.tolist()}")
+    return index
+
+
+def like(X: Any, schema: Schema, examples: np.ndarray) -> Any:
+    """Return examples as the kind of table that was asked about."""
+    plain = not hasattr(X, "columns") and all(labels is None for labels in schema.categories)
+    return examples if plain else schema.decode(examples)
+
+
+def check_examples(
+    ensemble: TreeEnsemble,
+    reach: Reach,
+    matrix: np.ndarray,
+    examples: np.ndarray,
+    label: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here."""
+    inside = reach.contains(matrix[found], examples[found], label[found])
+    if not (inside.all() and (ensemble.decide(examples[found]) != label[found]).all()):
+        raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")

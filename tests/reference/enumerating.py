@@ -1,0 +1,31 @@
+"""Everything an attacker can do to a row of an ensemble, by trying one point of every cell."""
+
+from itertools import product
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
+from reference import attacking
+
+
+def reachable_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:
+    """Return, for every cell that the row's reach meets, the point of it that is nearest to the row."""
+    low, high = reach.box(row[None], np.array([label]))
+    axes = []
+    for j, allowed in enumerate(reach.categories):
+        if allowed is not None:
+            own = int(row[j])
+            codes = np.flatnonzero(allowed[own]) if reach.attacks[label] else np.array([own])
+            axes.append(codes.astype(float))
+            continue
+        thresholds = np.unique(trees.threshold[(trees.feature == j)])
+        values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
+        axes.append(np.unique(values[(low[0, j] <= values) & (values <= high[0, j])]))
+    return np.array(list(product(*axes)))
+
+
+def adversarial_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:
+    """Return those of them that the model gives another class."""
+    points = reachable_points(trees, row, label, reach)
+    return points[[attacking.predict(trees, point) != label for point in points]]

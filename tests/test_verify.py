@@ -1,0 +1,188 @@
+"""Certificates and attacks for ensembles, against enumeration."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+
+from hardwood import (
+    RobustTreeClassifier,
+    TreeEnsemble,
+    adversarial_accuracy,
+    as_ensemble,
+    attack,
+    is_vulnerable,
+    load_dataset,
+    verify,
+)
+from hardwood.attacks.distance import measure
+from hardwood.threat import ThreatModel
+from hardwood.verification.certify import margin
+from hardwood.verification.search import rounding_doubt
+from reference import attacking, enumerating
+
+LINKS = ["probability", "logistic", "softmax", "score"]
+
+
+def random_case(seed: int) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, ThreatModel]:
+    generator = np.random.default_rng(seed)
+    schema = attacking.random_schema(generator)
+    link = LINKS[generator.integers(len(LINKS))]
+    n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
+    trees = attacking.random_trees(generator, schema, int(generator.integers(2, 6)), 2, n_classes, link)
+    rows = attacking.random_rows(generator, trees, 3)
+    entries = attacking.random_threat(generator, schema)
+    attackers = None if generator.random() < 0.7 else [trees.labels[0]]
+    return trees, rows, trees.decide(rows), ThreatModel(entries, attacking_classes=attackers)
+
+
+@pytest.fixture(scope="module")
+def forest() -> tuple[TreeEnsemble, RandomForestClassifier, np.ndarray, np.ndarray]:
+    table = load_dataset("diabetes")
+    X = (table.data - table.data.min(axis=0)) / np.ptp(table.data, axis=0)
+    forest = RandomForestClassifier(30, max_depth=5, random_state=0, n_jobs=1).fit(X, table.target)
+    return as_ensemble(forest), forest, X[:60], table.target[:60]
+
+
+class TestAgainstEnumeration:
+    @settings(max_examples=150)
+    @given(st.integers(0, 2**32))
+    @example(256)
+    def test_decisions(self, seed: int) -> None:
+        """Case 256: sets of categories that meet pairwise and have nothing in common; it was once called robust."""
+        trees, rows, label, threat = random_case(seed)
+        reach = threat.resolve(trees.schema, trees.labels)
+        certificate = verify(trees, trees.schema.decode(rows), None, threat)
+        for row, own, status in zip(rows, label, certificate.status, strict=True):
+            expected = len(enumerating.adversarial_points(trees, row, own, reach)) > 0
+            assert status == ("vulnerable" if expected else "robust")
+
+    @settings(max_examples=150)
+    @given(st.integers(0, 2**32))
+    def test_distances(self, seed: int) -> None:
+        trees, rows, label, threat = random_case(seed)
+        reach = threat.resolve(trees.schema, trees.labels)
+        weight = np.random.default_rng(seed).choice([0.5, 1.0, 3.0], trees.schema.n_features)
+        result = attack(trees, trees.schema.decode(rows), None, threat, feature_weight=weight)
+        np.testing.assert_array_equal(result.lower, result.distance)
+        for row, own, distance in zip(rows, label, result.distance, strict=True):
+            points = enumerating.adversarial_points(trees, row, own, reach)
+            nearest = np.inf
+            if len(points):
+                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, np.inf, weight).min()
+            np.testing.assert_allclose(distance, nearest, rtol=1e-12)
+
+    @settings(max_examples=60)
+    @given(st.integers(0, 2**32))
+    def test_margins(self, seed: int) -> None:
+        """The worst margin is between the bounds, and the upper one is attained."""
+        trees, rows, label, threat = random_case(seed)
+        reach = threat.resolve(trees.schema, trees.labels)
+        certificate = verify(trees, trees.schema.decode(rows), None, threat)
+        for k, (row, own) in enumerate(zip(rows, label, strict=True)):
+            points = enumerating.reachable_points(trees, row, own, reach)
+            worst = margin(trees, points, np.full(len(points), own)).min()
+            doubt = rounding_doubt(trees) + 1e-6  # the division is rounded, too
+            assert certificate.lower[k] - doubt <= worst <= certificate.upper[k] + doubt
+
+
+class TestForests:
+    def test_witnesses_fool_the_forest_itself(self, forest: Any) -> None:
+        _, source, X, y = forest
+        certificate = verify(source, X, y, 0.05)
+        found = certificate.status == "vulnerable"
+        assert 0 < found.sum() < len(X)
+        assert (source.predict(certificate.witness[found]) != y[found]).all()
+        assert np.isnan(certificate.witness[~found]).all()
+        right = source.predict(X) == y
+        assert (np.abs(certificate.witness - X)[found & right] <= 0.05 + 1e-12).all()
+
+    def test_robust_rows_survive_random_attacks(self, forest: Any) -> None:
+        ensemble, _, X, y = forest
+        robust = verify(ensemble, X, y, 0.05).status == "robust"
+        generator = np.random.default_rng(0)
+        for _ in range(200):
+            moved = X[robust] + generator.choice([-0.05, 0.05, 0.0], X[robust].shape)
+            assert (ensemble.predict(moved) == y[robust]).all()
+
+    def test_distance_and_decision_agree(self, forest: Any) -> None:
+        ensemble, _, X, y = forest
+        distance = attack(ensemble, X, y).distance
+        for epsilon in (0.01, 0.03, 0.1):
+            np.testing.assert_array_equal(distance <= epsilon, is_vulnerable(ensemble, X, y, epsilon))
+
+    def test_accuracy_falls_as_the_threat_grows(self, forest: Any) -> None:
+        ensemble, source, X, y = forest
+        scores = [adversarial_accuracy(ensemble, X, y, epsilon) for epsilon in (0.0, 0.01, 0.05, 0.2, 1.0)]
+        assert scores[0] == source.score(X, y)
+        assert scores == sorted(scores, reverse=True)
+        assert scores[-1] < scores[0]
+
+    def test_threads_change_nothing(self, forest: Any) -> None:
+        ensemble, _, X, y = forest
+        one, two = verify(ensemble, X, y, 0.05), verify(ensemble, X, y, 0.05, n_jobs=2)
+        np.testing.assert_array_equal(one.status, two.status)
+        np.testing.assert_array_equal(one.witness, two.witness)
+
+    def test_progress(self, forest: Any) -> None:
+        ensemble, _, X, _ = forest
+        seen: list[tuple[int, int]] = []
+        verify(ensemble, X, None, 0.05, progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (len(X), len(X))
+
+
+class TestLimits:
+    def test_no_time_leaves_the_cheap_bound(self, forest: Any) -> None:
+        """A time-out is unknown, never an answer."""
+        ensemble, _, X, y = forest
+        exact = verify(ensemble, X, y, 0.05)
+        hasty = verify(ensemble, X, y, 0.05, time_limit=0)
+        assert (hasty.status == "unknown").any()
+        decided = hasty.status != "unknown"
+        np.testing.assert_array_equal(hasty.status[decided], exact.status[decided])
+        assert (hasty.lower <= exact.upper + 1e-9).all()
+
+    def test_accuracy_does_not_make_up_a_figure(self, forest: Any) -> None:
+        ensemble, _, X, y = forest
+        with pytest.raises(TimeoutError, match=r"rows are undecided after time_limit=0 seconds"):
+            adversarial_accuracy(ensemble, X, y, 0.05, time_limit=0)
+
+    def test_unfinished_distances_are_bracketed(self, forest: Any) -> None:
+        ensemble, _, X, y = forest
+        exact = attack(ensemble, X, y)
+        hasty = attack(ensemble, X, y, time_limit=0)
+        assert (hasty.lower <= exact.distance + 1e-12).all()
+        assert (exact.distance <= hasty.distance + 1e-12).all()
+
+    def test_a_hard_row_is_given_up_in_time(self) -> None:
+        generator = np.random.default_rng(0)
+        X = generator.random((400, 12))
+        y = (X.sum(axis=1) + generator.normal(0, 0.5, 400) > 6).astype(int)
+        forest = RandomForestClassifier(150, random_state=0, n_jobs=1).fit(X, y)
+        verify(forest, X[:1], None, 0.01)
+        since = time.monotonic()
+        certificate = verify(forest, X[:4], None, 0.3, time_limit=0.2)
+        assert time.monotonic() - since < 8.0
+        assert set(certificate.status) <= {"robust", "vulnerable", "unknown"}
+
+    @pytest.mark.parametrize("time_limit", [-1, "long", float("nan"), True])
+    def test_bad_limits(self, forest: Any, time_limit: Any) -> None:
+        with pytest.raises(ValueError, match="time_limit="):
+            verify(forest[0], forest[2], None, 0.1, time_limit=time_limit)
+
+    def test_norms_of_ensembles(self, forest: Any) -> None:
+        with pytest.raises(ValueError, match=r"norm=2: the model has 30 trees"):
+            attack(forest[0], forest[2], norm=2)
+
+
+def test_one_tree_agrees_with_its_own_search() -> None:
+    table = load_dataset("banknote-authentication")
+    X, y = table.data[:300], table.target[:300]
+    model = RobustTreeClassifier(0.1, max_depth=6).fit(table.data, table.target)
+    certificate = verify(model, X, y, 0.3)
+    np.testing.assert_array_equal(certificate.status == "vulnerable", is_vulnerable(model, X, y, 0.3))
+    assert repr(certificate).startswith("Certificate(robust=")
