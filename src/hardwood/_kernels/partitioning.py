@@ -8,7 +8,7 @@ from hardwood._kernels.orders import GROUP, ID_MASK, position, tie_tolerance, ti
 
 @inner
 def partition(order, start, end, side, spill, tied):
-    """Move the samples with `side == 0` to the front of `order[start:end]`, keeping the order on both sides.
+    """Move the samples whose bit in `side` is 0 to the front of `order[start:end]`, keeping the order on both sides.
 
     ::
 
@@ -25,7 +25,8 @@ def partition(order, start, end, side, spill, tied):
     if not tied:
         for i in range(np.uint64(start), np.uint64(end)):
             entry = order[i]
-            right = np.uint64(side[entry & ID_MASK])
+            sample = entry & ID_MASK
+            right = np.uint64((side[sample >> np.uint32(5)] >> (sample & np.uint32(31))) & np.uint32(1))
             if entry & GROUP:
                 group_left, group_right = write, spilled  # where this group begins on either side
                 order[write] = entry
@@ -38,7 +39,8 @@ def partition(order, start, end, side, spill, tied):
     else:
         for i in range(np.uint64(start), np.uint64(end)):
             entry = order[i]
-            right = np.uint32(side[entry & ID_MASK])
+            sample = entry & ID_MASK
+            right = np.uint32((side[sample >> np.uint32(5)] >> (sample & np.uint32(31))) & np.uint32(1))
             mark = entry & GROUP
             mark_left |= mark
             mark_right |= mark

@@ -235,7 +235,8 @@ def _read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the two class labels, sorted, and for each row whether it has the second."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
+        y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(y)}")
     if y.dtype.kind in "biu" and len(y):

@@ -153,7 +153,7 @@ def _prepare(
         weight=weight,
         class_weight=class_count * class_weight[:, None],
         class_count=class_count,
-        side=np.empty(len(X) * (2 if splits.any() else 1), dtype=np.uint8),
+        side=np.zeros(len(X) * (2 if splits.any() else 1) // 32 + 1, dtype=np.uint32),
     )
 
 
