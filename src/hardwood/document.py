@@ -112,9 +112,13 @@ def _check_outputs(
     _require(classes.dtype.kind in "biufU", "classes must be labels of one kind: strings, numbers or booleans")
     _require(classes.dtype.kind != "f" or bool(np.isfinite(classes).all()), "classes has a label that is not finite")
     _require(len(np.unique(classes)) == len(classes), "classes has a label twice")
-    single = link == "logistic" or (link == "score" and len(classes) == 2)
-    allowed = {len(classes)} if link in ("probability", "softmax") else {1} if link == "logistic" else {1, len(classes)}
-    _require(single or 1 not in allowed or len(base_score) != 1, "a single output is for two classes")
+    if link in ("probability", "softmax"):
+        allowed = {len(classes)}
+    elif link == "logistic" or len(classes) == 2:
+        allowed = {1} if link == "logistic" else {1, 2}
+        _require(len(classes) == 2, "a single output is for two classes")
+    else:
+        allowed = {len(classes)}
     _require(len(base_score) in allowed, f"base_score has {len(base_score)} entries for {len(classes)} classes")
 
 

@@ -1,13 +1,19 @@
-"""Thresholds of models that compare in float32, as the float64 numbers that decide the same."""
+"""Comparisons of other libraries, as the float64 numbers that decide the same."""
+
+from collections.abc import Callable
 
 import numpy as np
 
+LARGEST = np.finfo(np.float64).max
+BEYOND_FLOAT32 = 2.0**128  # what infinity stands for when float64 is rounded to float32
 
-def float32_cutoffs(threshold: np.ndarray) -> np.ndarray:
+
+def float32_cutoffs(threshold: np.ndarray, *, strict: bool = False) -> np.ndarray:
     """Return for each t the largest float64 c such that `float32(x) <= t` is the same as `x <= c` for every float64 x.
 
     Rounding to float32 is monotone, so such a number exists: it lies halfway between the last float32 that is
-    `<= t` and the next one. The halfway point itself rounds to whichever of the two is even.
+    `<= t` and the next one. The halfway point itself rounds to whichever of the two is even. With `strict` the
+    comparison is `float32(x) < t`. A threshold of infinity, which every number is below, becomes the largest float64.
 
     Examples
     --------
@@ -16,8 +22,36 @@ def float32_cutoffs(threshold: np.ndarray) -> np.ndarray:
     >>> bool(np.float32(cutoff) <= 0.5), bool(np.float32(np.nextafter(cutoff, 1.0)) <= 0.5)
     (True, False)
     """
-    below = threshold.astype(np.float32)
-    below = np.where(below > threshold, np.nextafter(below, np.float32(-np.inf)), below)
-    above = np.nextafter(below, np.float32(np.inf))
-    halfway = 0.5 * below.astype(np.float64) + 0.5 * above.astype(np.float64)
-    return np.where(halfway.astype(np.float32) <= below, halfway, np.nextafter(halfway, -np.inf))
+    with np.errstate(over="ignore"):
+        below = threshold.astype(np.float32)
+        too_large = below >= threshold if strict else below > threshold
+        below = np.where(too_large, np.nextafter(below, np.float32(-np.inf)), below)
+        above = np.nextafter(below, np.float32(np.inf))
+        ends = np.clip(np.stack([below, above]).astype(np.float64), -BEYOND_FLOAT32, BEYOND_FLOAT32)
+        halfway = 0.5 * ends[0] + 0.5 * ends[1]
+        cutoff = np.where(halfway.astype(np.float32) <= below, halfway, np.nextafter(halfway, -np.inf))
+    cutoff = np.where(np.isposinf(below), LARGEST, cutoff)
+    return np.where(np.isneginf(threshold), -LARGEST, cutoff) if strict else cutoff
+
+
+def find_cut(is_second: Callable[[np.floating], bool], dtype: type[np.floating]) -> np.floating:
+    """Return the largest number of a float type for which `is_second` is still false, between -1 and 1.
+
+    `is_second` is the rule by which a model turns its output into the second class: false at -1, true at 1, and
+    true above wherever it is true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(find_cut(lambda x: x >= 0.25, np.float32)) == np.nextafter(np.float32(0.25), np.float32(0))
+    True
+    """
+    low, high = dtype(-1.0), dtype(1.0)
+    while True:
+        middle = dtype((low + high) / 2)
+        if not low < middle < high:
+            return low
+        if is_second(middle):
+            high = middle
+        else:
+            low = middle

@@ -1,0 +1,40 @@
+"""Reading models from files, recognised by what is in them."""
+
+import os
+from pathlib import Path
+
+from hardwood.ensemble import TreeEnsemble
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".skops")
+_PICKLE_STARTS = (b"\x80", b"\x1f\x8b", b"\x78", b"PK")  # pickle; gzip, zlib and zip, which joblib and skops use
+_UBJ_LENGTHS = b"iUIlL"  # an object of UBJ goes on with the length of its first key
+
+
+def import_file(path: str | os.PathLike[str]) -> TreeEnsemble:
+    """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, or LightGBM's text."""
+    raw = Path(path).read_bytes()
+    source = os.fspath(path)
+    if Path(path).suffix.lower() in _PICKLES or raw.startswith(_PICKLE_STARTS):
+        raise ValueError(
+            f"{source} is a pickle, and to load a pickle is to run the code in it; load it yourself if you trust it "
+            "and give hardwood the model"
+        )
+    if raw[:1] == b"{" and raw[1:2] in (bytes([mark]) for mark in _UBJ_LENGTHS):
+        return _import_xgboost(raw, source)
+    if raw[:1] == b"{":
+        is_xgboost = b'"gradient_booster"' in raw and b'"hardwood.TreeEnsemble"' not in raw
+        return _import_xgboost(raw, source) if is_xgboost else TreeEnsemble.parse_json(raw, source)
+    if raw.startswith((b"tree\n", b"tree\r\n")):
+        from hardwood.convert.lightgbm_models import import_text
+
+        return import_text(raw, source)
+    raise ValueError(
+        f"{source} is not a JSON file of hardwood, a JSON or UBJ file of XGBoost, or a text file of LightGBM; "
+        "these are the saved models hardwood reads"
+    )
+
+
+def _import_xgboost(raw: bytes, source: str) -> TreeEnsemble:
+    from hardwood.convert.xgboost_models import import_bytes
+
+    return import_bytes(raw, source)
