@@ -235,11 +235,14 @@ def test_a_classifier_with_an_objective_of_its_own() -> None:
 def test_close_classes_of_softprob() -> None:
     """Margins that differ by less than probabilities can show: XGBoost takes the first class, the import the larger."""
     X = make_table()
-    model = xgb.XGBClassifier(learning_rate=1e-7, base_score=0.5, **SMALL).fit(X, make_target(X, 3))
+    model = xgb.XGBClassifier(learning_rate=3e-8, base_score=0.05, **SMALL).fit(X, make_target(X, 3))
     ensemble = as_ensemble(model)
     rows = hugging_rows(ensemble)
     assert_same_bits(ensemble.output(rows), model.predict(rows, output_margin=True))
     differ = ensemble.predict(rows) != model.predict(rows)
+    assert differ.any()
+    best = np.sort(ensemble.output(rows)[differ], axis=1)
+    assert (best[:, 2] - best[:, 1]).max() < 2e-7
     probability = model.predict_proba(rows)
     chosen = probability[np.arange(len(rows)), ensemble.predict(rows)]
     assert (chosen[differ] == probability[differ].max(axis=1)).all()

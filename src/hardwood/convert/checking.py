@@ -32,11 +32,13 @@ def rows_near_thresholds(
     generator = np.random.default_rng(0)
     rows = np.zeros((n_rows, ensemble.schema.n_features))
     limit = LARGEST_FLOAT32 if float32 else LARGEST
+    by_feature = np.argsort(ensemble.feature, kind="stable")
+    ends = np.searchsorted(ensemble.feature[by_feature], np.arange(ensemble.schema.n_features + 1))
     for feature, labels in enumerate(ensemble.schema.categories):
         if labels is not None:
             rows[:, feature] = generator.integers(0, len(labels) + 1, n_rows)
             continue
-        thresholds = np.unique(ensemble.threshold[ensemble.feature == feature])
+        thresholds = np.unique(ensemble.threshold[by_feature[ends[feature] : ends[feature + 1]]])
         near = _neighbours(thresholds[np.abs(thresholds) < limit], float32)
         near = near[np.abs(near) <= limit]
         if infinite:

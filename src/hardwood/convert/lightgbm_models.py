@@ -97,7 +97,7 @@ def _import(text: Text, booster: Any, classes: np.ndarray | None, predict: Rows,
         lambda rows: predict(as_source(rows)),
         name,
         output=lambda rows: np.asarray(booster.predict(as_source(rows), raw_score=True)) / divisor,
-        probability=lambda rows: np.asarray(booster.predict(as_source(rows))),
+        probability=(lambda rows: np.asarray(booster.predict(as_source(rows)))) if text.n_outputs > 1 else None,
         missing=True,
         infinite=True,
     )
