@@ -158,6 +158,7 @@ def test_many_categories(n_categories: int) -> None:
 
     It finds the best of all partitions in 54 of these 60 tables of 13 and 14 categories.
     """
+    expected = {12: 30, 13: 26, 14: 28}[n_categories]
     found = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -174,7 +175,7 @@ def test_many_categories(n_categories: int) -> None:
         assert gain <= best + 1e-9
         assert gain >= best_prefix(root) - 1e-9
         found += gain >= best - 1e-9
-    assert found == 30 if n_categories <= 12 else found >= 24
+    assert found >= expected
 
 
 @pytest.mark.parametrize("weights", ["balanced classes", "weighted rows"])
@@ -200,7 +201,7 @@ def test_the_local_search_ends(weights: str) -> None:
 
     finished = threading.Event()
     threading.Thread(target=fit_all, daemon=True).start()
-    assert finished.wait(timeout=60.0)
+    assert finished.wait(timeout=30.0)
 
 
 @pytest.mark.parametrize("heavier", [0, 1])

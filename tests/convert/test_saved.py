@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import zlib
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,23 @@ def test_hardwoods_own_under_any_name(tree: DecisionTreeClassifier, tmp_path: Pa
 @pytest.mark.parametrize("protocol", [2, 5])
 def test_pickles_are_not_loaded(tree: DecisionTreeClassifier, protocol: int, tmp_path: Path) -> None:
     raw = pickle.dumps(tree, protocol)
-    for name, content in (("model.pkl", b"{}"), ("model.joblib", raw), ("model", raw), ("m.gz", gzip.compress(raw))):
+    files = {
+        "model.pkl": b"{}",
+        "model.joblib": raw,
+        "model": raw,
+        "m.gz": gzip.compress(raw),
+        "m.z": zlib.compress(raw),
+    }
+    for name, content in files.items():
         path = tmp_path / name
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name} is a pickle, and to load a pickle is to run the code in it"):
+        with pytest.raises(
+            ValueError, match=f"{name} looks like a pickle, and to load a pickle is to run the code in it"
+        ):
             as_ensemble(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"binf\x00\x00", b"\xff\xfe"], ids=repr)
+@pytest.mark.parametrize("content", [b"", b"x,y\n1,2\n", b"binf\x00\x00", b"\xff\xfe"], ids=repr)
 def test_something_else(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.csv"
     path.write_bytes(content)

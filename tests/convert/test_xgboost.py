@@ -344,6 +344,8 @@ class TestFiles:
         model.save_model(path)
         for where in (path, str(path)):
             assert as_ensemble(where).to_json() == as_ensemble(model).to_json()
+        rows = pd.DataFrame(hugging_rows(as_ensemble(path)), columns=X.columns)
+        assert np.array_equal(as_ensemble(path).predict(rows), model.predict(rows))
         elsewhere = tmp_path / "model.bin"  # content counts, not the name
         elsewhere.write_bytes(path.read_bytes())
         assert as_ensemble(elsewhere).schema.feature_names == ("a", "b", "c", "d")

@@ -18,6 +18,9 @@ from hardwood._kernels.scoring import gain
 # RobustTreeClassifier.
 MAX_EXHAUSTIVE = 12
 
+# A set counts as better only by more than rounding: otherwise the search could go round in circles.
+BETTER = 1.0 + 1e-12
+
 IDLE = np.uint8(2)  # a category that no sample of the node can sit at
 
 WEIGHT, ROWS = 0, 1
@@ -105,7 +108,7 @@ def _keep_better(p, c, zero, one, rows, criterion, min_leaf):
     for orientation in range(2):
         left_zero, left_one = _left_weights(p, orientation)
         score = gain(criterion, 1.0 - 2.0 * orientation, left_zero, left_one, zero, one)
-        if score > p.best[0]:
+        if score > p.best[0] * BETTER:
             if min_leaf > 0.0:
                 rows_left = _rows_left(p, c, orientation)
                 if rows_left < min_leaf or rows - rows_left < min_leaf:
@@ -146,14 +149,25 @@ def _gray_code(p, c, n_active, zero, one, rows, criterion, min_leaf):
 
 
 @part
+def _restart(p, c):
+    """Make the best set the current one."""
+    for k in range(6):
+        p.sums[k] = 0.0
+    for b in range(c):
+        p.left[b] = p.inside[b] = 0
+    for b in range(c):
+        if p.best_left[b] == 1:
+            _flip(p, c, b)
+
+
+@part
 def _climb(p, c, n_active, zero, one, rows, criterion, min_leaf):
     """From the best set found, move single categories across and swap pairs while that gains."""
     improved = p.best[0] > 0.0
     while improved:
         improved = False
+        _restart(p, c)  # from scratch: sums that are only brought up to date drift
         for b in range(c):
-            if p.left[b] != p.best_left[b]:
-                _flip(p, c, b)
             p.start[b] = p.left[b]
         for k in range(n_active):
             _flip(p, c, p.active[k])
@@ -202,9 +216,7 @@ def _share_of_one(p, c, with_movers):
 @part
 def _place_unseen(p, c, zero, one, criterion):
     """Send the categories never seen, the last code, to the heavier side if the split is as good that way."""
-    for b in range(c):
-        if p.left[b] != p.best_left[b]:
-            _flip(p, c, b)
+    _restart(p, c)
     orientation = np.int64(p.best[1])
     left_zero, left_one = _left_weights(p, orientation)
     to_left = 2.0 * (left_zero + left_one) >= zero + one

@@ -52,13 +52,12 @@ def import_hist_gradient_boosting(model: Any) -> TreeEnsemble:
         base_score=model._baseline_prediction.ravel(),
         link="value" if classes is None else "logistic" if n_outputs == 1 else "softmax",
     )
-    output = model.predict if classes is None else model.decision_function
     with threadpool_limits(limits=1, user_api="openmp"):  # threads that wait for each other cost more than they gain
         check_import(
             ensemble,
             lambda rows: run_quietly(model.predict, _table(rows, schema)),
             name_of(model),
-            output=lambda rows: run_quietly(output, _table(rows, schema)),
+            output=None if classes is None else lambda rows: run_quietly(model.decision_function, _table(rows, schema)),
             missing=True,
             infinite=True,
         )

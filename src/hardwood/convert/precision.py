@@ -43,8 +43,9 @@ def find_cut(is_second: Callable[[np.floating], bool], dtype: type[np.floating])
     Examples
     --------
     >>> import numpy as np
-    >>> float(find_cut(lambda x: x >= 0.25, np.float32)) == np.nextafter(np.float32(0.25), np.float32(0))
-    True
+    >>> cut = find_cut(lambda x: bool(x >= 0.25), np.float32)
+    >>> bool(cut < 0.25), float(np.nextafter(cut, np.float32(1.0)))
+    (True, 0.25)
     """
     low, high = dtype(-1.0), dtype(1.0)
     while True:

@@ -6,7 +6,8 @@ from pathlib import Path
 from hardwood.ensemble import TreeEnsemble
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".skops")
-_PICKLE_STARTS = (b"\x80", b"\x1f\x8b", b"\x78", b"PK")  # pickle; gzip, zlib and zip, which joblib and skops use
+# How pickles begin, and what joblib and skops compress with: gzip, zlib, bzip2, xz, lz4, zip.
+_PICKLE_STARTS = (b"\x80", b"\x1f\x8b", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"BZh", b"\xfd7z", b"\x04\x22M", b"PK")
 _UBJ_LENGTHS = b"iUIlL"  # an object of UBJ goes on with the length of its first key
 
 
@@ -16,8 +17,8 @@ def import_file(path: str | os.PathLike[str]) -> TreeEnsemble:
     source = os.fspath(path)
     if Path(path).suffix.lower() in _PICKLES or raw.startswith(_PICKLE_STARTS):
         raise ValueError(
-            f"{source} is a pickle, and to load a pickle is to run the code in it; load it yourself if you trust it "
-            "and give hardwood the model"
+            f"{source} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, load it "
+            "yourself and give hardwood the model"
         )
     if raw[:1] == b"{" and raw[1:2] in (bytes([mark]) for mark in _UBJ_LENGTHS):
         return _import_xgboost(raw, source)

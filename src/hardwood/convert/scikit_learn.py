@@ -56,7 +56,7 @@ def _import_average(
         base_score=np.zeros(n_outputs),
         link="value" if classes is None else "probability",
         divisor=float(divisor),
-        output="predict" if classes is None else "predict_proba",
+        output="predict_proba",
     )
 
 
@@ -81,7 +81,7 @@ def import_gradient_boosting(model: Any) -> TreeEnsemble:
         base_score=factor * model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0],
         link="value" if not is_classifier else "logistic" if n_outputs == 1 else "softmax",
         cut=float(np.nextafter(0.0, -1.0)) if is_classifier else 0.0,  # 0 is the second class already
-        output="decision_function" if is_classifier else "predict",
+        output="decision_function",
         factor=factor,
     )
 
@@ -166,7 +166,7 @@ def _read_trees(
 
 
 def _finish(model: Any, nodes: Nodes, *, output: str, factor: float = 1.0, **fields: Any) -> TreeEnsemble:
-    """Put the ensemble together and check it; `output` is the method that returns its outputs, less a factor."""
+    """Put the ensemble together and check it; `output` is a classifier's method for its outputs, less a factor."""
     classes = getattr(model, "classes_", None)
     ensemble = assemble(nodes, schema_of(model), classes=classes, **fields)
     single = copy.copy(model)
@@ -178,7 +178,7 @@ def _finish(model: Any, nodes: Nodes, *, output: str, factor: float = 1.0, **fie
         ensemble,
         _quiet(single.predict),
         name_of(model),
-        output=lambda rows: factor * _quiet(getattr(single, output))(rows),
+        output=None if classes is None else lambda rows: factor * _quiet(getattr(single, output))(rows),
         float32=True,
         missing=get_tags(model).input_tags.allow_nan and first.monotonic_cst is None,
     )

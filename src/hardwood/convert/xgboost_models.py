@@ -197,7 +197,7 @@ def _schema(document: Document) -> Schema:
             warnings.warn(
                 f"the model does not hold the labels of feature {document.feature_names[j]!r}, so its codes (0, 1, "
                 "...) are the labels of the import; XGBoost keeps labels from version 3.1 on, if they are ASCII",
-                stacklevel=2,
+                stacklevel=5,  # who called as_ensemble
             )
     return Schema(document.n_features, document.feature_names, tuple(categories))
 

@@ -77,12 +77,12 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
     *Values that count as equal.* Where something is added to a feature's values, two shifted values `a` and `b` count
     as equal if `|a - b| <= 1e-9 * max(|a|, |b|, reach)`, with `reach` the largest finite distance of that feature's
     threat: `7.0 + 0.1` and `7.2 - 0.1` differ in the last bit only, and a threshold between them would be a bet on
-    rounding. Features that nobody can move are compared exactly.
+    rounding. Features that nobody can move, or only without limit, are compared exactly.
 
     *Categories.* If a categorical feature cannot be moved, its best partition is found in linear time. Otherwise all
-    partitions are tried for up to 12 categories in a node; beyond that the search starts from the categories in the
-    order of their class share and moves or swaps single categories while that helps. A category never seen in
-    training goes to the child that received more training weight.
+    partitions are tried for up to 12 categories in a node (with "<>", those never seen count as one); beyond that the
+    search starts from the categories in the order of their class share and moves or swaps single categories while
+    that helps. A category never seen in training goes to the child that received more training weight.
 
     References
     ----------

@@ -110,6 +110,7 @@ class RowSearch:
                 stay = np.eye(len(table), dtype=bool)[own]
                 moves = self.reach.attacks[index][:, None]
                 allowed[:, begin : begin + len(table)] = np.where(moves, table[own], stay)
+        high = np.minimum(high, np.finfo(np.float64).max)  # infinity is not a value a row can have
         return ensemble_rows.Rows(x, np.nextafter(low, -np.inf), high, allowed, index)
 
     def _run_chunk(
