@@ -12,7 +12,7 @@ from hardwood._kernels.categories import Partition
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.nominal import category_side, is_categorical, lay_sides, remember, search_categories, settle_idle
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK, position
-from hardwood._kernels.partitioning import clip, partition
+from hardwood._kernels.partitioning import partition
 from hardwood._kernels.scanning import scan_counts, scan_weights
 
 DONE, FULL, LARGE = 0, 1, 2
@@ -124,20 +124,16 @@ def _is_open(nodes, limits, node):
 
 
 @part
-def _threshold(X, order, shift, nodes, node):
-    """Halfway between the samples on either side of the cut, inside the node's own interval (low, high]."""
-    here = nodes[node]
+def _threshold(X, order, shift, here):
+    """Halfway between the samples on either side of the cut.
+
+    A sample that reaches the node reaches into its interval (low, high], so only those that the attacker would move
+    away from the cut can sit beyond it: class 1 below and class 0 above, in orientation 0. A cut that had nothing
+    else on one side would have the wrong orientation. So both neighbours of a cut that gains lie inside, and nothing
+    has to be clipped.
+    """
     low = position(X, shift, here.feature, here.orientation, order[here.cut - 1])
     high = position(X, shift, here.feature, here.orientation, order[here.cut])
-    child, parent = node, here.parent
-    while parent >= 0:
-        above = nodes[parent]
-        if above.feature == here.feature:
-            if child == above.left:
-                high = min(high, above.threshold)
-            else:
-                low = max(low, above.threshold)
-        child, parent = parent, above.parent
     middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
 
@@ -200,7 +196,7 @@ def _settle(samples, moves, categories, limits, nodes, frontier, node, score, fe
         remember(categories, node, goes_left)
     else:
         order = samples.orders[moves.slots[feature, orientation]]
-        here.threshold = _threshold(samples.X, order, moves.shift, nodes, node)
+        here.threshold = _threshold(samples.X, order, moves.shift, here)
     heap = frontier.heap
     at = frontier.sizes[1]
     frontier.sizes[1] += 1
@@ -306,7 +302,6 @@ def _split(samples, moves, categories, limits, nodes, frontier, node, work):
 def _divide(samples, moves, categories, nodes, node, first, last, spill):
     """Partition the orders of features `first` to `last` between a node's children."""
     here = nodes[node]
-    middle = nodes[here.left].end
     for feature in range(first, last):
         own = feature == here.feature and not is_categorical(categories, feature)
         for orientation in range(1 if moves.slots[feature, 0] == moves.slots[feature, 1] else 2):
@@ -315,11 +310,6 @@ def _divide(samples, moves, categories, nodes, node, first, last, spill):
             slot = moves.slots[feature, orientation]
             order = samples.orders[slot]
             partition(order, here.start, here.end, samples.side, spill, samples.tied[slot])
-            if own:
-                clip(
-                    order, here.start, middle, here.end, samples.X, moves.shift, feature, orientation,
-                    moves.size[feature], here.threshold,
-                )  # fmt: skip
 
 
 @kernel

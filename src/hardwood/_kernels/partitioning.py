@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
-from hardwood._kernels.orders import GROUP, ID_MASK, position, tie_tolerance, tie_width
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.orders import GROUP, ID_MASK
 
 
 @inner
@@ -54,27 +54,3 @@ def partition(order, start, end, side, spill, tied):
             mark_right &= right - np.uint32(1)
     for i in range(spilled):
         order[write + i] = spill[i]
-
-
-@part
-def _beside(at, threshold, size):
-    gap = abs(at - threshold)
-    return gap < np.inf and gap <= tie_width(tie_tolerance(size), size, at, threshold)
-
-
-@part
-def clip(order, start, middle, end, X, shift, feature, orientation, size, threshold):
-    """Let the samples beyond a child's new bound on its split feature share one group.
-
-    They sit at the bound, whatever their distance to it was: no threshold inside the child can part them.
-    """
-    for i in range(middle - 1, start, -1):
-        at = position(X, shift, feature, orientation, order[i - 1])
-        if not (at > threshold or _beside(at, threshold, size)):
-            break
-        order[i] &= ~GROUP
-    for i in range(middle + 1, end):
-        at = position(X, shift, feature, orientation, order[i])
-        if not (at <= threshold or _beside(at, threshold, size)):
-            break
-        order[i] &= ~GROUP
