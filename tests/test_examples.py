@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,14 @@ def test_everything_public_is_documented(name: str) -> None:
     text = inspect.getdoc(thing) or ""
     assert text
     assert ">>> " in text or name in ("AttackResult", "Certificate")
+
+
+def test_the_example_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first thing people try works, and the robust tree does better under attack."""
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    code = text.partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    natural, robust = (float(line.split()[1]) for line in lines[:2])
+    assert robust > natural + 0.2
+    assert lines[2].startswith("AttackResult(found=")
