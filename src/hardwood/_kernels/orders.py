@@ -60,40 +60,67 @@ def _mark(entry, at, previous, size, tolerance):
 
 
 @inner
-def _merge(left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, size, merged, merged_at):
-    """Merge two shifted runs, each sorted by position, and mark the groups; of what is equal the left run comes first.
+def _merge(
+    left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, size, merged, k, previous
+):
+    """Merge two shifted runs from `i` and `j` on, each sorted by position, into `merged` from `k` on; mark the groups.
 
-    The positions go into `merged_at`, unless that is empty. The first loop chooses without a branch: which run is
-    next is close to a coin flip, and a mispredicted branch costs more than the whole step.
+    Of what is equal the left run comes first; `previous` is the position before. The first loop chooses without a
+    branch: which run is next is close to a coin flip, and a mispredicted branch costs more than the whole step.
     """
-    tolerance = tie_tolerance(size)
-    previous = np.nan
-    i, left_end, j, right_end = np.uint64(i), np.uint64(left_end), np.uint64(j), np.uint64(right_end)
-    k, one = np.uint64(0), np.uint64(1)
+    tolerance, one = tie_tolerance(size), np.uint64(1)
     while i < left_end and j < right_end:
         from_left, from_right = left_at[i] + left_shift, right_at[j] + right_shift
         take_right = from_right < from_left
         at = from_right if take_right else from_left
         merged[k] = _mark(right[j] if take_right else left[i], at, previous, size, tolerance)
-        if merged_at.shape[0]:
-            merged_at[k] = at
         j += np.uint64(take_right)
         i += np.uint64(not take_right)
         k += one
         previous = at
-    while i < left_end or j < right_end:
-        entry, at = left[0], 0.0
-        if i < left_end:
-            entry, at = left[i], left_at[i] + left_shift
-            i += one
-        else:
-            entry, at = right[j], right_at[j] + right_shift
-            j += one
-        merged[k] = _mark(entry, at, previous, size, tolerance)
-        if merged_at.shape[0]:
-            merged_at[k] = at
+    while i < left_end:
+        at = left_at[i] + left_shift
+        merged[k] = _mark(left[i], at, previous, size, tolerance)
+        i += one
         k += one
         previous = at
+    while j < right_end:
+        at = right_at[j] + right_shift
+        merged[k] = _mark(right[j], at, previous, size, tolerance)
+        j += one
+        k += one
+        previous = at
+
+
+@inner
+def _merge_three(
+    zeros, zeros_at, n_zero, zero_shift, ones, ones_at, n_one, one_shift, staying, staying_at, size, merged
+):
+    """Merge the moved samples of both classes and those that stay, in the same manner."""
+    tolerance, previous = tie_tolerance(size), np.nan
+    n_zero, n_one, n_staying = np.uint64(n_zero), np.uint64(n_one), np.uint64(staying.shape[0])
+    a, b, c, k, step = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
+    while a < n_zero and b < n_one and c < n_staying:
+        at, entry = zeros_at[a] + zero_shift, zeros[a]
+        from_one, from_staying = ones_at[b] + one_shift, staying_at[c]
+        take_one = from_one < at
+        at, entry = from_one if take_one else at, ones[b] if take_one else entry
+        take_staying = from_staying < at
+        at, entry = from_staying if take_staying else at, staying[c] if take_staying else entry
+        merged[k] = _mark(entry, at, previous, size, tolerance)
+        c += np.uint64(take_staying)
+        b += np.uint64(take_one & (not take_staying))
+        a += np.uint64((not take_one) & (not take_staying))
+        k += step
+        previous = at
+    if c == n_staying:
+        _merge(zeros, zeros_at, a, n_zero, zero_shift, ones, ones_at, b, n_one, one_shift, size, merged, k, previous)
+    elif a == n_zero:
+        _merge(ones, ones_at, b, n_one, one_shift, staying, staying_at, c, n_staying, 0.0, size, merged, k, previous)
+    else:
+        _merge(
+            zeros, zeros_at, a, n_zero, zero_shift, staying, staying_at, c, n_staying, 0.0, size, merged, k, previous
+        )
 
 
 class Scratch(NamedTuple):
@@ -104,12 +131,9 @@ class Scratch(NamedTuple):
     packed: np.ndarray  # uint64 per row
     values: np.ndarray  # float64: the memory of packed. The sorted values; later those of class 0
     sorted: np.ndarray  # uint64 per row
-    moved_at: np.ndarray  # float64: the memory of sorted
     moving: np.ndarray  # uint32 per row: class 0, then class 1, each sorted
-    moved: np.ndarray  # uint32 per row, only where some samples stay
     staying: np.ndarray  # uint32 per staying sample
     staying_at: np.ndarray  # float64 per staying sample
-    none: np.ndarray  # float64, empty
     counts: np.ndarray  # uint64 (passes, digits)
 
 
@@ -123,12 +147,9 @@ def make_scratch(n: int, n_samples: int) -> Scratch:
         packed=packed,
         values=packed.view(np.float64),
         sorted=rows,
-        moved_at=rows.view(np.float64),
         moving=np.empty(n, dtype=np.uint32),
-        moved=np.empty(n if n_staying else 0, dtype=np.uint32),
         staying=np.empty(n_staying, dtype=np.uint32),
         staying_at=np.empty(n_staying),
-        none=np.empty(0),
         counts=np.empty((PASSES, DIGITS), dtype=np.uint64),
     )
 
@@ -169,19 +190,11 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
             if orientation == 1 and slots[feature, 1] == slots[feature, 0]:
                 continue
             slot = slots[feature, orientation]
-            order, at = orders[slot], scratch.none
-            if stay:
-                order, at = scratch.moved, scratch.moved_at
-            _merge(
-                moving, values, np.int64(0), n_zero, shift[feature, orientation, 0],
-                moving[n_zero:], column, np.int64(0), n - n_zero, shift[feature, orientation, 1],
-                reach_size[feature], order, at,
+            _merge_three(
+                moving, values, n_zero, shift[feature, orientation, 0], moving[n_zero:], column, n - n_zero,
+                shift[feature, orientation, 1], staying[:stay], scratch.staying_at[:stay], reach_size[feature],
+                orders[slot],
             )  # fmt: skip
-            if stay:
-                _merge(
-                    order, at, np.int64(0), n, 0.0, staying, scratch.staying_at, np.int64(0), stay, 0.0,
-                    reach_size[feature], orders[slot], scratch.none,
-                )  # fmt: skip
             n_tied = 0
             for k in range(1, orders.shape[1]):
                 n_tied += np.int64(orders[slot, k] & GROUP == 0)
