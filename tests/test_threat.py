@@ -470,14 +470,7 @@ class TestContains:
             threat.contains([[1]], [[1], [1]], [0])
 
 
-class TestNamedCategories:
-    def test_by_name_and_index(self):
-        moves = {"red": ["blue", "purple"], "pink": "red"}
-        named = {"red", "blue", "purple", "pink"}
-        assert ThreatModel({"color": moves, "size": 1}).named_categories() == {"color": named}
-        assert ThreatModel([1, moves]).named_categories() == {1: named}
-        assert ThreatModel(1).named_categories() == {}
-
+class TestExtend:
     def test_extend_keeps_the_codes(self):
         moves = {"red": ["purple", "blue"], "pink": "red"}
         extended = ThreatModel({"color": moves}).extend(COLORS)

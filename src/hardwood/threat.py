@@ -142,19 +142,6 @@ class ThreatModel:
         _check_categories_known(entries, schema)
         return _extended(entries, schema)
 
-    def named_categories(self) -> dict[str | int, set[Label]]:
-        """Return the categories that are named here, by column name or index.
-
-        Examples
-        --------
-        >>> sorted(ThreatModel([0.1, {"red": ["blue", "purple"]}]).named_categories()[1])
-        ['blue', 'purple', 'red']
-        """
-        table = self._features
-        table = dict(enumerate(table)) if isinstance(table, list) else table
-        entries = table.items() if isinstance(table, dict) else ()
-        return {key: set(_named(entry)) for key, entry in entries if isinstance(entry, dict)}
-
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
 
