@@ -1,4 +1,4 @@
-"""Deciding and attacking row after row: the loops around `ensemble_search`.
+"""Row after row: the loops around `ensemble_search`.
 
 A kernel works through rows until it is done or needs the caller: more room, or a word on whether to go on with a hard
 row.
@@ -9,16 +9,44 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, NONE, Box, collect, prepare, seek
+from hardwood._kernels.ensemble_climb import climb, descend
+from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
+from hardwood._kernels.ensemble_search import (
+    ANY,
+    BEST,
+    CHEAPEST,
+    EARLIER,
+    FOUND,
+    LARGEST,
+    NO_ROOM,
+    NONE,
+    ROUNDING,
+    TARGET,
+    UNFINISHED,
+    WITHOUT,
+    add_costs,
+    begin,
+    keep_leaves,
+    narrow,
+    open_bounds,
+    seek,
+    undo,
+    write_point,
+)
 
 DONE = -1
+INFINITY_NORM = -1
+# Costs are kept finite: infinity means that there is no example.
+LARGEST_COST = 1e300
+# How often the radius of an example is tried to be improved before it is proved.
+HALVINGS = 6
 
 
 class Rows(NamedTuple):
     """The rows of one call, encoded, and what may become of them."""
 
     x: np.ndarray  # float64 (row, feature)
-    low: np.ndarray  # float64 (row, feature): low < x <= high
+    low: np.ndarray  # float64 (row, feature): low <= x <= high
     high: np.ndarray
     allowed: np.ndarray  # bool (row, category)
     label: np.ndarray  # int64 per row
@@ -28,36 +56,21 @@ class Question(NamedTuple):
     """What is asked of every row."""
 
     doubt: float  # how far float64 sums may be from the model's own
-    max_steps: int  # before the caller is asked
+    rounding: float  # what adding up may lose per leaf
+    max_work: int  # before the caller is asked
+    norm: int  # of distances: 0, 1, 2 or INFINITY_NORM
     weight: np.ndarray  # float64 per feature: what a unit of change costs, for distances
+    sign: int  # for extremes: 1 largest, -1 smallest output
 
 
 class Answers(NamedTuple):
     """What was found, row by row."""
 
     status: np.ndarray  # int64: FOUND, NONE, or as it was
-    bound: np.ndarray  # float64: an upper bound of the lead of another class over the label
+    bound: np.ndarray  # float64: an upper bound of the lead of another class over the label; or of the sum
     example: np.ndarray  # float64 (row, feature)
-    distance: np.ndarray  # float64: to the example
-    certified: np.ndarray  # float64: there is none nearer than, or at, this distance
-
-
-@part
-def write_example(model, x, box, search, example):
-    """The point of the common box that is nearest to the row, feature by feature."""
-    for j in range(x.shape[0]):
-        if model.n_categories[j]:
-            own = np.int64(x[j])
-            seat = own
-            if not search.allowed[model.category_start[j] + own]:
-                seat = np.int64(0)
-                while not search.allowed[model.category_start[j] + seat]:
-                    seat += 1
-            example[j] = np.float64(seat)
-        elif x[j] <= search.low[j]:
-            example[j] = np.nextafter(search.low[j], np.inf)
-        else:
-            example[j] = min(x[j], search.high[j])
+    distance: np.ndarray  # float64: on entry a first guess
+    certified: np.ndarray  # float64: there is no example nearer than this
 
 
 @part
@@ -75,62 +88,291 @@ def set_up(model, label, rival, doubt):
     return np.int64(rival), np.int64(label), limit - doubt
 
 
+@part
+def _is_answer(model, x, place, search, label):
+    """Write down the point of the chosen cells; whether the model gives it another class."""
+    write_point(model, place, x, search.chosen, search.point)
+    return predict_point(model, search.point, search.output) != label
+
+
 @inner
-def _ask(model, box, label, rival, question, leaves, search):
-    """Collect leaves and prepare a search: FOUND, yet to be seen; NONE if the best leaves cannot do it; or NO_ROOM."""
+def _ask(model, rows, row, rival, question, leaves, place, search, answers):
+    """Prepare the decision for one rival: FOUND, NONE, NO_ROOM, or UNFINISHED: search."""
+    label = rows.label[row]
     plus, minus, target = set_up(model, label, rival, question.doubt)
-    total = collect(model, box, plus, minus, leaves, search.stack)
-    if np.isnan(total):
-        return NO_ROOM, 0.0, target
-    lead = total - target - question.doubt
+    locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
+    n_trees, settled, total = collect(
+        model, place, plus, minus, leaves, search.slots, search.marks, search.stack
+    )
+    if n_trees < 0:
+        return NO_ROOM
+    search.numbers[TARGET] = target
+    search.numbers[ROUNDING] = question.rounding * search.marks[n_trees]
+    begin(search, n_trees, settled, total)
     if total < target:
-        return NONE, lead, target
-    if leaves.sizes[0] > search.known.shape[0]:
-        return NO_ROOM, lead, target
-    for leaf in range(leaves.sizes[0]):
-        search.known[leaf] = False
-    prepare(box, leaves, model.trees.root.shape[0], search, total, target, np.inf)
-    return FOUND, lead, target
+        return NONE
+    reached = climb(model, leaves, place, search, 0, target)
+    if reached >= target and _is_answer(model, rows.x[row], place, search, label):
+        answers.example[row] = search.point
+        return FOUND
+    return UNFINISHED
 
 
 @kernel
-def decide_rows(model, rows, first, rival, resume, question, leaves, search, answers):
+def decide_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
     """Decide rows from `first` on: can the attacker give it another class?
 
     Returns (reason, row, rival): DONE, or NO_ROOM or UNFINISHED at a row and rival to come back to; the latter with
     `resume`.
     """
-    n_trees = model.trees.root.shape[0]
     n_outputs = model.base_score.shape[0]
     for row in range(first, rows.x.shape[0]):
         label = rows.label[row]
-        box = Box(rows.low[row], rows.high[row], rows.allowed[row])
-        if not resume:
-            answers.bound[row] = -np.inf
-        for other in range(rival, max(n_outputs, 1)):
+        if not resume and rival == 0:
+            search.numbers[EARLIER] = -np.inf
+        for other in range(rival, n_outputs):
             if n_outputs > 1 and other == label:
                 continue
-            status = FOUND
-            target = 0.0
-            if resume:
-                target = set_up(model, label, other, question.doubt)[2]
-                resume = False
-            else:
-                status, lead, target = _ask(model, box, label, other, question, leaves, search)
-                if status == NO_ROOM:
-                    return NO_ROOM, np.int64(row), np.int64(other)
-                answers.bound[row] = max(answers.bound[row], lead)
+            status = UNFINISHED
+            if not resume:
+                status = _ask(model, rows, row, other, question, leaves, place, search, answers)
+            resume = False
+            if status == UNFINISHED:
+                status = seek(
+                    model, rows.x[row], leaves, place, search, ANY, False, label, question.max_work, answers.example[row]
+                )
+            if status == NO_ROOM:
+                return NO_ROOM, np.int64(row), np.int64(other)
+            # Nothing is known of the rivals that have not been looked at.
+            is_last = other == n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
+            lead = search.bound[0]
+            if status == UNFINISHED:
+                lead = open_bounds(search)[0]
+            lead -= search.numbers[TARGET] + question.doubt
+            if status == NONE:
+                search.numbers[EARLIER] = max(search.numbers[EARLIER], min(lead, 0.0))
+            answers.bound[row] = max(lead, search.numbers[EARLIER]) if is_last else np.inf
+            if status == UNFINISHED:
+                return UNFINISHED, np.int64(row), np.int64(other)
+            answers.status[row] = status
             if status == FOUND:
-                status = seek(model, box, leaves, n_trees, search, target, label, question.max_steps)
-                if status == FOUND:
-                    write_example(model, rows.x[row], box, search, answers.example[row])
-                    answers.status[row] = FOUND
-                    if n_outputs - 1 - (label == n_outputs - 1) > other:
-                        answers.bound[row] = np.inf  # nothing is known of the rivals that were not looked at
-                    break
-                if status != NONE:
-                    return status, np.int64(row), np.int64(other)
+                break
+            answers.bound[row] = search.numbers[EARLIER]
+        rival = np.int64(0)
+    return DONE, np.int64(rows.x.shape[0]), np.int64(0)
+
+
+@inner
+def _cut_ball(model, rows, row, question, radius, place):
+    """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
+
+    A trifle more than the radius: what counts is the cost of the cells.
+    """
+    whole = True
+    x, n_features = rows.x[row], rows.x.shape[1]
+    locate(model, x, rows.low[row], rows.high[row], rows.allowed[row], place)
+    for j in range(n_features):
+        if place.own[j] == MISSING:
+            continue
+        weight = question.weight[j]
+        if question.norm == 2:
+            weight *= weight
+        if (model.n_categories[j] or question.norm == 0) and weight > radius:
+            whole &= place.low[j] == place.high[j]
+            place.low[j] = place.high[j] = place.own[j]
+            for code in range(model.n_categories[j]):
+                axis = n_features + model.category_start[j] + code
+                whole &= place.high[axis] == place.own[axis]
+                place.high[axis] = place.own[axis]
+        elif model.n_categories[j] == 0 and question.norm != 0 and weight > 0.0:
+            reach = radius / weight
+            reach = (np.sqrt(reach) if question.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
+            low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
+            whole &= low <= place.low[j] and high >= place.high[j]
+            place.low[j], place.high[j] = max(low, place.low[j]), min(high, place.high[j])
+    list_active(place)
+    return whole
+
+
+@inner
+def _set_costs(model, x, question, place, search):
+    """Work out what it costs to move to each cell."""
+    n_features = x.shape[0]
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        at = model.cell_start[axis]
+        if axis >= n_features:
+            continue
+        own, start, weight = place.own[axis], model.threshold_start[axis], question.weight[axis]
+        for cell in range(place.low[axis], place.high[axis] + 1):
+            change = 0.0
+            if cell > own:
+                change = np.nextafter(model.thresholds[start + cell - 1], np.inf) - x[axis]
+            elif cell < own:
+                change = x[axis] - model.thresholds[start + cell]
+            cost = weight * change
+            if question.norm == 0:
+                cost = weight if cell != own else 0.0
+            elif question.norm == 2:
+                cost *= cost
+            search.cost[at + cell] = min(cost, LARGEST_COST)
+    for j in range(n_features):
+        for code in range(model.n_categories[j]):
+            axis = n_features + model.category_start[j] + code
+            at, weight = model.cell_start[axis], question.weight[j]
+            leaving = weight * weight if question.norm == 2 else weight
+            search.cost[at] = leaving if place.own[axis] == 1 else 0.0
+            search.cost[at + 1] = 0.0
+
+
+@inner
+def _improve(model, rows, row, question, leaves, place, search, level, answers):
+    """Look for an example among the leaves of a level, and remember it if it is the best so far; whether it is."""
+    x, label, additive, numbers = rows.x[row], rows.label[row], question.norm != INFINITY_NORM, search.numbers
+    reached = climb(model, leaves, place, search, level, numbers[TARGET])
+    if reached < numbers[TARGET] or not _is_answer(model, x, place, search, label):
+        return False
+    cost = add_costs(model, place, search, additive)
+    if cost < numbers[BEST]:
+        numbers[BEST] = cost
+        answers.example[row] = search.point
+        answers.status[row] = FOUND
+    if additive:
+        cost = descend(model, leaves, place, search, level, numbers[TARGET], additive)
+        if cost < numbers[BEST] and _is_answer(model, x, place, search, label):
+            numbers[BEST] = cost
+            answers.example[row] = search.point
+    return True
+
+
+@inner
+def _halve(model, rows, row, question, leaves, place, search, answers):
+    """Bring the best example nearer, by looking for one within smaller and smaller radii."""
+    numbers = search.numbers
+    least = numbers[WITHOUT]
+    for _ in range(HALVINGS):
+        radius = 0.5 * (least + numbers[BEST])
+        search.trail[1] = 0
+        for i in range(place.count[0]):
+            axis = place.active[i]
+            low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+            while search.cost[at + low] > radius:
+                low += 1
+            while search.cost[at + high] > radius:
+                high -= 1
+            if low > place.low[axis] or high < place.high[axis]:
+                narrow(place, search, axis, low, high)
+        keep_leaves(leaves, place, search, 0, 1, -1)
+        if not _improve(model, rows, row, question, leaves, place, search, 1, answers):
+            least = radius
+        undo(place, search, 1)
+
+
+@inner
+def _approach(model, rows, row, rival, guess, question, leaves, place, search, answers):
+    """Widen a ball until an example is found in it: UNFINISHED: its optimality is to be proved; NONE; or NO_ROOM."""
+    plus, minus, target = set_up(model, rows.label[row], rival, question.doubt)
+    numbers = search.numbers
+    numbers[TARGET], numbers[WITHOUT] = target, 0.0
+    radius = min(guess, numbers[BEST])
+    while True:
+        whole = _cut_ball(model, rows, row, question, radius, place)
+        n_trees, settled, total = collect(
+            model, place, plus, minus, leaves, search.slots, search.marks, search.stack
+        )
+        if n_trees < 0 or 2 * search.marks[n_trees] > search.slots.shape[0] or 2 * n_trees + 2 > search.marks.shape[0]:
+            return NO_ROOM
+        numbers[ROUNDING] = question.rounding * search.marks[n_trees]
+        begin(search, n_trees, settled, total)
+        if total < target:
+            numbers[WITHOUT] = radius
+            if whole or radius >= numbers[BEST]:
+                return NONE
+        else:
+            _set_costs(model, rows.x[row], question, place, search)
+            _improve(model, rows, row, question, leaves, place, search, 0, answers)
+            if whole or radius >= numbers[BEST]:
+                break
+        radius = min(2.0 * radius, max(numbers[BEST], radius))
+    if question.norm == INFINITY_NORM and numbers[BEST] < np.inf:
+        _halve(model, rows, row, question, leaves, place, search, answers)
+    return UNFINISHED
+
+
+@kernel
+def nearest_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
+    """Find the nearest example of rows from `first` on; costs are squared distances in the L2 norm.
+
+    Returns (reason, row, rival) as `decide_rows` does. When a row is given up, its best example so far and what is
+    certainly free of examples stay in `answers`.
+    """
+    n_outputs = model.base_score.shape[0]
+    numbers = search.numbers
+    for row in range(first, rows.x.shape[0]):
+        label = rows.label[row]
+        if not resume and rival == 0:
+            numbers[BEST] = np.inf
+        for other in range(rival, n_outputs):
+            if n_outputs > 1 and other == label:
+                continue
+            status = UNFINISHED
+            if not resume:
+                status = _approach(
+                    model, rows, row, other, answers.distance[row], question, leaves, place, search, answers
+                )
+            resume = False
+            before = numbers[BEST]
+            if status == UNFINISHED:
+                status = seek(
+                    model, rows.x[row], leaves, place, search, CHEAPEST, question.norm != INFINITY_NORM, label,
+                    question.max_work, answers.example[row],
+                )  # fmt: skip
+            if numbers[BEST] < before:
+                answers.status[row] = FOUND
+            if status == NO_ROOM:
+                return NO_ROOM, np.int64(row), np.int64(other)
+            if status == UNFINISHED:
+                # Rivals that have not been looked at may be anywhere.
+                is_last = other == n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
+                free = max(numbers[WITHOUT], min(open_bounds(search)[1], numbers[BEST])) if is_last else 0.0
+                answers.certified[row] = max(free, answers.certified[row])
+                return UNFINISHED, np.int64(row), np.int64(other)
+        answers.certified[row] = np.inf
         if answers.status[row] != FOUND:
             answers.status[row] = NONE
         rival = np.int64(0)
+    return DONE, np.int64(rows.x.shape[0]), np.int64(0)
+
+
+@kernel
+def extreme_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
+    """Find the largest sum (times the sign) of rows from `first` on: `answers.bound` is an upper bound of it.
+
+    Returns (reason, row, 0) as `decide_rows` does. `answers.example` is the best point so far.
+    """
+    plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
+    numbers = search.numbers
+    for row in range(first, rows.x.shape[0]):
+        x = rows.x[row]
+        if not resume:
+            locate(model, x, rows.low[row], rows.high[row], rows.allowed[row], place)
+            n_trees, settled, total = collect(
+                model, place, plus, minus, leaves, search.slots, search.marks, search.stack
+            )
+            if n_trees < 0:
+                return NO_ROOM, np.int64(row), np.int64(0)
+            begin(search, n_trees, settled, total)
+            numbers[ROUNDING] = 0.0
+            numbers[TARGET] = np.nextafter(climb(model, leaves, place, search, 0, total), np.inf)
+            write_point(model, place, x, search.chosen, answers.example[row])
+        resume = False
+        status = seek(
+            model, x, leaves, place, search, LARGEST, False, np.int64(-1), question.max_work, answers.example[row]
+        )
+        if status == NO_ROOM:
+            return NO_ROOM, np.int64(row), np.int64(0)
+        answers.bound[row] = max(open_bounds(search)[0], np.nextafter(numbers[TARGET], -np.inf))
+        if status == UNFINISHED:
+            return UNFINISHED, np.int64(row), np.int64(0)
+        answers.status[row] = FOUND
     return DONE, np.int64(rows.x.shape[0]), np.int64(0)

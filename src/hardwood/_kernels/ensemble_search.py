@@ -1,19 +1,17 @@
-"""Exact search for the worst an attacker can do to one row of an ensemble.
+"""Exact search for what an attacker can do to one row of an ensemble.
 
-Each tree contributes one leaf; leaves of different trees go together iff their boxes and the row's own box share a
-point. The search maximises a sum of leaf values (a margin against the true class) over such tuples of leaves:
+The question is whether some point of the row's box gets a sum of leaf values of at least a target, and which such point
+costs least. Branch and bound over boxes of cells:
 
-* collect the leaves of each tree that the row's box reaches, keeping only the bounds that cut the box;
-* drop leaves that cannot be part of a sum above the target, even with every other tree at its best;
-* depth first: take each tree's best leaf that is still alive. If these go together, that is the best of this branch.
-If not,
-  some two of them conflict: either one of the two is chosen (and whatever conflicts with it dies), or it is not.
+* Bound: the sum over trees of the best leaf that meets the box.
+* Probe: on each axis, how much that sum falls for each cell. A tree loses what its best leaf is ahead of the
+best leaf that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an answer;
+  such cells are cut off the ends of the box, and the leaves outside are dropped, until nothing changes.
+* If the best leaves have a common box, its points are answers. Otherwise the box is cut in two, where both halves
+  lose most.
 
-Boxes have the Helly property (boxes that meet pairwise have a common point), so pairwise conflicts kept as bit sets are
-enough for numerical features. For categorical ones they are only necessary; tuples are checked as a whole in any case.
-
-Sums are added in float64 here and in the model's own precision by `predict`. Therefore a tuple whose sum is within
-`doubt` of the target is evaluated as the model does, and a branch is given up only below the target minus `doubt`.
+Sums are added in float64 here and in the model's own precision by `predict`. Therefore the target is lowered by the
+rounding that may be between them, and a point that reaches it is predicted as the model does it.
 """
 
 from typing import NamedTuple
@@ -21,432 +19,577 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, part
-from hardwood._kernels.predicting import Trees, in_left_set
+from hardwood._kernels.ensemble_leaves import MISSING, predict_point
 
 FOUND, NONE, UNFINISHED, NO_ROOM = 0, 1, 2, 3
-
-
-class Model(NamedTuple):
-    """The ensemble; leaves are numbered tree by tree."""
-
-    trees: Trees
-    value: np.ndarray  # float64 (node, output)
-    base_score: np.ndarray  # float64 (output)
-    single: bool  # float32 sums
-    divisor: float
-    cut: float
-    leaf_of_node: np.ndarray  # int64 per node; -1 for inner nodes
-    bound_start: np.ndarray  # int64 per leaf + 1: its bounds are bound_*[start:end]
-    bound_feature: np.ndarray  # int64
-    bound_low: np.ndarray  # float64: low < x <= high
-    bound_high: np.ndarray
-    bound_set: np.ndarray  # int64: for a categorical feature, offset of its bool set in `sets`; -1 = numerical
-    sets: np.ndarray  # bool
-    category_start: np.ndarray  # int64 per feature: offset of its categories in a row's `allowed`
-    n_categories: np.ndarray  # int64 per feature; 0 = numerical
-
-
-class Box(NamedTuple):
-    """What one row can become: low < x <= high, and the categories allowed."""
-
-    low: np.ndarray  # float64 per feature
-    high: np.ndarray
-    allowed: np.ndarray  # bool, the categories of all categorical features
-
-
-class Leaves(NamedTuple):
-    """The reachable leaves of one row, tree by tree, best first. Filled by `collect`."""
-
-    node: np.ndarray  # int64 per leaf
-    value: np.ndarray  # float64 per leaf: the objective
-    cost: np.ndarray  # float64 per leaf: its distance, in the L-infinity norm
-    start: np.ndarray  # int64 per leaf: its bounds among the row's
-    end: np.ndarray
-    bound_feature: np.ndarray  # int64 per bound
-    bound_low: np.ndarray
-    bound_high: np.ndarray
-    bound_set: np.ndarray
-    tree_start: np.ndarray  # int64 per tree + 1
-    sizes: np.ndarray  # int64 (2): leaves, bounds
+# What is looked for: any point that gets another class; the cheapest one; the largest sum.
+ANY, CHEAPEST, LARGEST = 0, 1, 2
+# How costs of features add up.
+LARGEST_COST, SUM_OF_COSTS = 0, 1
+# Entries of Search.numbers and Search.state.
+TARGET, BEST, ROUNDING, EARLIER, WITHOUT = 0, 1, 2, 3, 4
+LEVEL, WORK, TICK, TRAIL, FRESH = 0, 1, 2, 3, 4
 
 
 class Search(NamedTuple):
     """The state of a search, and scratch."""
 
-    alive: np.ndarray  # uint64 (level, word)
-    conflict: np.ndarray  # uint64 (leaf, word): leaves that do not go with it
-    known: np.ndarray  # bool per leaf: whether its conflicts have been worked out
-    chosen: np.ndarray  # int64 per level: the leaf that was chosen there
-    fixed: np.ndarray  # bool per tree
-    top: np.ndarray  # int64 per tree: its best leaf alive
-    low: np.ndarray  # float64 per feature: a running box
-    high: np.ndarray
-    allowed: np.ndarray  # bool: the running categories
-    owner_low: np.ndarray  # int64 per feature: the tree that set the bound; -1 = the row's own
-    owner_high: np.ndarray
+    slots: np.ndarray  # int32: the leaves that meet the box, tree by tree, best first; level after level
+    marks: np.ndarray  # int32: where each tree's leaves end
+    # Per level.
+    mark: np.ndarray  # int64: its first mark
+    n_trees: np.ndarray  # int64: with several leaves left
+    settled: np.ndarray  # float64: the sum of the trees with one leaf left
+    bound: np.ndarray  # float64: the best sum of its box
+    floor: np.ndarray  # float64: the least cost of its box
+    other_bound: np.ndarray  # float64: the same for the half that has been put off; -inf if none has
+    other_floor: np.ndarray
+    axis: np.ndarray  # int32: where it was cut in two: after this cell
+    cell: np.ndarray
+    side: np.ndarray  # int32: the half that has been put off: 0 low, 1 high
+    trail: np.ndarray  # int64: how many changes had been made to the box
+    # Changes to the box, to be undone.
+    changed: np.ndarray  # int32: axis
+    old_low: np.ndarray
+    old_high: np.ndarray
+    # Per cell.
+    cost: np.ndarray  # float64: of moving there
+    loss: np.ndarray  # float64
+    least: np.ndarray  # float64: the least loss from here on
+    # Per axis, int32.
+    first: np.ndarray  # the common box of the best leaves
+    last: np.ndarray
+    touched: np.ndarray  # the axes with losses
+    is_touched: np.ndarray
+    front: np.ndarray  # the cells of a tree whose losses are known: from front to back
+    back: np.ndarray
+    pending: np.ndarray  # axes where there are others
+    seen: np.ndarray  # int64: the last leaf that has bounds on it, and which
+    seen_first: np.ndarray
+    seen_last: np.ndarray
+    chosen: np.ndarray  # a cell per axis: an answer
+    cheapest: np.ndarray  # float64 per axis: the least cost within the box
+    point: np.ndarray  # float64 per feature: the same
     output: np.ndarray  # float64 per output
     stack: np.ndarray  # int64: nodes to visit
-    state: np.ndarray  # int64 (2): level, steps so far
+    state: np.ndarray  # int64 (5)
+    numbers: np.ndarray  # float64 (5)
 
 
 @part
-def _reaches(model, box, node, to_left):
-    """Whether some point of the box goes to the left (right) child of a node."""
-    feature = model.trees.feature[node]
-    if model.trees.category_start[node] < 0:
-        threshold = model.trees.threshold[node]
-        return box.low[feature] < threshold if to_left else box.high[feature] > threshold
-    for code in range(model.n_categories[feature]):
-        if box.allowed[model.category_start[feature] + code] and in_left_set(model.trees, node, code) == to_left:
-            return True
-    return False
-
-
-@part
-def _keep_bounds(model, box, leaf, leaves, count):
-    """Copy the bounds of a leaf that cut the row's box; the new number of bounds, or -1 if the leaf is out of reach."""
-    for k in range(model.bound_start[leaf], model.bound_start[leaf + 1]):
-        feature, low, high = model.bound_feature[k], model.bound_low[k], model.bound_high[k]
-        if model.bound_set[k] < 0:
-            if low >= box.high[feature] or high <= box.low[feature] or low >= high:
-                return np.int64(-1)
-            if low <= box.low[feature] and high >= box.high[feature]:
-                continue
-        else:
-            some, every = False, True
-            for code in range(model.n_categories[feature]):
-                if box.allowed[model.category_start[feature] + code]:
-                    some |= model.sets[model.bound_set[k] + code]
-                    every &= model.sets[model.bound_set[k] + code]
-            if not some:
-                return np.int64(-1)
-            if every:
-                continue
-        leaves.bound_feature[count] = feature
-        leaves.bound_low[count] = low
-        leaves.bound_high[count] = high
-        leaves.bound_set[count] = model.bound_set[k]
-        count += 1
-    return count
+def narrow(place, search, axis, low, high):
+    """Narrow the box on an axis, and remember how it was."""
+    at = search.state[TRAIL]
+    search.changed[at], search.old_low[at], search.old_high[at] = axis, place.low[axis], place.high[axis]
+    search.state[TRAIL] = at + 1
+    place.low[axis], place.high[axis] = low, high
 
 
 @inner
-def _sort_leaves(leaves, first, last):
-    """Put the leaves of one tree in decreasing order of value (insertion sort)."""
-    for i in range(first + 1, last):
-        node, value, cost, start, end = leaves.node[i], leaves.value[i], leaves.cost[i], leaves.start[i], leaves.end[i]
-        j = i
-        while j > first and leaves.value[j - 1] < value:
-            leaves.node[j], leaves.value[j] = leaves.node[j - 1], leaves.value[j - 1]
-            leaves.cost[j] = leaves.cost[j - 1]
-            leaves.start[j], leaves.end[j] = leaves.start[j - 1], leaves.end[j - 1]
-            j -= 1
-        leaves.node[j], leaves.value[j], leaves.cost[j] = node, value, cost
-        leaves.start[j], leaves.end[j] = start, end
+def undo(place, search, level):
+    """Bring the box back to how it was at a level."""
+    at = search.state[TRAIL]
+    while at > search.trail[level]:
+        at -= 1
+        axis = search.changed[at]
+        place.low[axis], place.high[axis] = search.old_low[at], search.old_high[at]
+    search.state[TRAIL] = at
 
 
 @inner
-def collect(model, box, rival, true, leaves, stack):
-    """List the leaves that the box reaches; their value is output `rival` minus output `true` (-1: leave out).
+def keep_leaves(leaves, place, search, source, level, axis):
+    """Copy the leaves of one level that still meet the box to another; only this axis has changed (-1: any may have).
 
-    Returns the largest sum that could be if all leaves went together, or NaN if the arrays are too small.
+    Trees with one leaf left are settled: the box lies within it.
     """
-    n_leaves, n_bounds, total = 0, 0, 0.0
-    for tree in range(model.trees.root.shape[0]):
-        leaves.tree_start[tree] = n_leaves
-        best = -np.inf
-        stack[0] = model.trees.root[tree]
-        depth = 1
-        while depth > 0:
-            depth -= 1
-            node = stack[depth]
-            leaf = model.leaf_of_node[node]
-            if leaf < 0:
-                if _reaches(model, box, node, True):
-                    stack[depth] = model.trees.left[node]
-                    depth += 1
-                if _reaches(model, box, node, False):
-                    stack[depth] = model.trees.right[node]
-                    depth += 1
-                continue
-            width = model.bound_start[leaf + 1] - model.bound_start[leaf]
-            if n_leaves >= leaves.node.shape[0] or n_bounds + width > leaves.bound_feature.shape[0]:
-                return np.nan
-            end = _keep_bounds(model, box, leaf, leaves, n_bounds)
-            if end < 0:
-                continue
-            value = 0.0
-            if rival >= 0:
-                value += model.value[node, rival]
-            if true >= 0:
-                value -= model.value[node, true]
-            leaves.node[n_leaves], leaves.value[n_leaves], leaves.cost[n_leaves] = node, value, 0.0
-            leaves.start[n_leaves], leaves.end[n_leaves] = n_bounds, end
-            best = max(best, value)
-            n_bounds = end
-            n_leaves += 1
-        total += best
-        _sort_leaves(leaves, leaves.tree_start[tree], n_leaves)
-    leaves.tree_start[model.trees.root.shape[0]] = n_leaves
-    leaves.sizes[0], leaves.sizes[1] = n_leaves, n_bounds
+    slots, marks, start, end = search.slots, search.marks, leaves.start, leaves.end
+    bound_axis, first, last, low, high = leaves.axis, leaves.first, leaves.last, place.low, place.high
+    n_trees, mark = search.n_trees[source], search.mark[source]
+    settled = search.settled[source]
+    to_mark = mark if source == level else mark + n_trees + 1
+    begin = marks[mark]
+    write = begin if source == level else marks[mark + n_trees]
+    marks[to_mark] = write
+    kept = 0
+    for tree in range(n_trees):
+        stop = marks[mark + tree + 1]
+        tree_start = write
+        for i in range(begin, stop):
+            leaf = slots[i]
+            meets = True
+            for k in range(start[leaf], end[leaf]):
+                j = bound_axis[k]
+                if axis < 0:
+                    meets &= (first[k] <= high[j]) & (last[k] >= low[j])
+                elif j == axis:
+                    meets = first[k] <= high[j] and last[k] >= low[j]
+                    break
+            if meets:
+                slots[write] = leaf
+                write += 1
+        begin = stop
+        if write == tree_start + 1:
+            settled += leaves.value[slots[tree_start]]
+            write = tree_start
+        else:
+            kept += 1
+            marks[to_mark + kept] = write
+    search.mark[level], search.n_trees[level], search.settled[level] = to_mark, kept, settled
+    search.state[WORK] += marks[mark + n_trees] - marks[mark] if source != level else write - marks[to_mark]
+
+
+@inner
+def _add_up(leaves, search, level):
+    """The sum of every tree's best leaf."""
+    total = search.settled[level]
+    mark, slots, marks, value = search.mark[level], search.slots, search.marks, leaves.value
+    for tree in range(search.n_trees[level]):
+        total += value[slots[marks[mark + tree]]]
     return total
 
 
 @inner
-def _meets_sets(model, leaves, leaf, allowed):
-    """Whether a leaf's categories meet the running ones."""
-    for k in range(leaves.start[leaf], leaves.end[leaf]):
-        if leaves.bound_set[k] >= 0:
-            feature = leaves.bound_feature[k]
-            some = False
-            for code in range(model.n_categories[feature]):
-                some |= allowed[model.category_start[feature] + code] and model.sets[leaves.bound_set[k] + code]
-            if not some:
-                return False
+def _start_tree(leaves, place, search, top, n_touched):
+    """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach.
+
+    Returns (how many such axes, how many axes touched by now).
+    """
+    n_pending = 0
+    for k in range(leaves.start[top], leaves.end[top]):
+        j = leaves.axis[k]
+        low, high = place.low[j], place.high[j]
+        if leaves.first[k] <= low and leaves.last[k] >= high:
+            continue
+        if search.is_touched[j] == 0:
+            search.is_touched[j] = 1
+            search.touched[n_touched] = j
+            n_touched += 1
+        search.front[j], search.back[j] = max(leaves.first[k], low), min(leaves.last[k], high)
+        search.first[j] = max(search.first[j], search.front[j])
+        search.last[j] = min(search.last[j], search.back[j])
+        search.pending[n_pending] = j
+        n_pending += 1
+    return n_pending, n_touched
+
+
+@inner
+def _probe(model, leaves, place, search, level, total):
+    """Work out what each cell loses, as differences between neighbouring cells; how many axes have losses."""
+    loss, front, back, pending = search.loss, search.front, search.back, search.pending
+    seen, seen_first, seen_last = search.seen, search.seen_first, search.seen_last
+    start, end, bound_axis, value = leaves.start, leaves.end, leaves.axis, leaves.value
+    cell_start, slots, marks, box_low, box_high = model.cell_start, search.slots, search.marks, place.low, place.high
+    slack = total - search.numbers[TARGET] + search.numbers[ROUNDING]
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        search.first[axis], search.last[axis], search.is_touched[axis] = box_low[axis], box_high[axis], 0
+        for cell in range(cell_start[axis] + box_low[axis], cell_start[axis] + box_high[axis] + 2):
+            loss[cell] = 0.0
+    n_touched, tick, work = 0, search.state[TICK], 0
+    mark = search.mark[level]
+    for tree in range(search.n_trees[level]):
+        i, stop = marks[mark + tree], marks[mark + tree + 1]
+        top = value[slots[i]]
+        n_pending, n_touched = _start_tree(leaves, place, search, slots[i], n_touched)
+        while n_pending > 0:
+            i += 1
+            leaf = slots[i]
+            lost = top - value[leaf]
+            # No leaf from here on can be part of an answer: as if this one reached everywhere.
+            everywhere = lost > slack or i + 1 == stop
+            tick += 1
+            work += 1
+            if not everywhere:
+                for k in range(start[leaf], end[leaf]):
+                    j = bound_axis[k]
+                    seen[j], seen_first[j], seen_last[j] = tick, leaves.first[k], leaves.last[k]
+            still = 0
+            for r in range(n_pending):
+                j = pending[r]
+                low, high = box_low[j], box_high[j]
+                if seen[j] == tick:
+                    low, high = max(low, seen_first[j]), min(high, seen_last[j])
+                if low < front[j]:
+                    loss[cell_start[j] + low] += lost
+                    loss[cell_start[j] + front[j]] -= lost
+                    front[j] = low
+                if high > back[j]:
+                    loss[cell_start[j] + back[j] + 1] += lost
+                    loss[cell_start[j] + high + 1] -= lost
+                    back[j] = high
+                if front[j] > box_low[j] or back[j] < box_high[j]:
+                    pending[still] = j
+                    still += 1
+            n_pending = still
+    search.state[TICK] = tick
+    search.state[WORK] += work + search.n_trees[level]
+    for i in range(n_touched):
+        axis = search.touched[i]
+        running = 0.0
+        for cell in range(cell_start[axis] + box_low[axis], cell_start[axis] + box_high[axis] + 1):
+            running += loss[cell]
+            loss[cell] = running
+    return n_touched
+
+
+@inner
+def find_cheapest(model, place, search, additive):
+    """Work out the least cost on each axis within the box, and the least cost of a point of it."""
+    together = 0.0
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        at = model.cell_start[axis]
+        least = search.cost[at + place.low[axis]]
+        for cell in range(at + place.low[axis] + 1, at + place.high[axis] + 1):
+            least = min(least, search.cost[cell])
+        search.cheapest[axis] = least
+        together = together + least if additive else max(together, least)
+    return together
+
+
+@inner
+def _shave(model, place, search, total, together, goal, additive):
+    """Cut cells that cannot be part of an answer off the ends of the box: (whether none is left, whether any was)."""
+    shaved = False
+    least_sum, best = search.numbers[TARGET] - search.numbers[ROUNDING], search.numbers[BEST]
+    loss, cost = search.loss, search.cost
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+        if low == high or (goal != CHEAPEST and search.is_touched[axis] == 0):
+            continue
+        rest = together - search.cheapest[axis] if goal == CHEAPEST and additive else 0.0
+        lossy = search.is_touched[axis] == 1
+        first, last = high + 1, low - 1
+        for cell in range(low, high + 1):
+            if (not lossy or total - loss[at + cell] >= least_sum) and (
+                goal != CHEAPEST or rest + cost[at + cell] < best
+            ):
+                first = min(first, cell)
+                last = cell
+        if first > last:
+            return True, shaved
+        if first > low or last < high:
+            narrow(place, search, axis, first, last)
+            shaved = True
+    return False, shaved
+
+
+@inner
+def _settle_categories(model, place, search):
+    """A row has one category: if one is certain the others are not, if one is left it is certain.
+
+    Returns (whether none is left, whether anything changed).
+    """
+    changed = False
+    n_features = model.n_categories.shape[0]
+    for j in range(n_features):
+        if model.n_categories[j] == 0 or place.own[j] == MISSING:
+            continue
+        begin = n_features + model.category_start[j]
+        end = begin + model.n_categories[j]
+        certain, possible, some = np.int64(-1), 0, np.int64(-1)
+        for axis in range(begin, end):
+            if place.low[axis] == 1:
+                certain = np.int64(axis)
+            if place.high[axis] == 1:
+                possible += 1
+                some = np.int64(axis)
+        if possible == 0:
+            return True, changed
+        if possible == 1 and certain < 0:
+            certain = some
+            narrow(place, search, some, 1, 1)
+            changed = True
+        if certain >= 0 and possible > 1:
+            for axis in range(begin, end):
+                if axis != certain and place.high[axis] == 1:
+                    if place.low[axis] == 1:
+                        return True, changed
+                    narrow(place, search, axis, 0, 0)
+            changed = True
+    return False, changed
+
+
+@inner
+def _choose_category(model, place, search, j):
+    """Choose a category that all best leaves allow, the row's own one if possible; whether there is one."""
+    begin = model.n_categories.shape[0] + model.category_start[j]
+    chosen = np.int64(-1)
+    for axis in range(begin, begin + model.n_categories[j]):
+        possible = place.high[axis] == 1
+        certain = place.low[axis] == 1
+        if place.low[axis] < place.high[axis]:
+            possible, certain = search.last[axis] == 1, search.first[axis] == 1
+        if certain or (possible and (chosen < 0 or place.own[axis] == 1)):
+            chosen = np.int64(axis)
+            if certain:
+                break
+    if chosen < 0:
+        return False
+    for axis in range(begin, begin + model.n_categories[j]):
+        search.chosen[axis] = axis == chosen
     return True
 
 
 @inner
-def _narrow(model, leaves, leaf, tree, search):
-    """Cut the running box to a leaf's box; the feature on which nothing is left, or -1."""
-    for k in range(leaves.start[leaf], leaves.end[leaf]):
-        feature = leaves.bound_feature[k]
-        if leaves.bound_set[k] < 0:
-            if leaves.bound_low[k] >= search.high[feature] or leaves.bound_high[k] <= search.low[feature]:
-                return feature
-            if leaves.bound_low[k] > search.low[feature]:
-                search.low[feature] = leaves.bound_low[k]
-                search.owner_low[feature] = tree
-            if leaves.bound_high[k] < search.high[feature]:
-                search.high[feature] = leaves.bound_high[k]
-                search.owner_high[feature] = tree
-        else:
-            some = False
-            for code in range(model.n_categories[feature]):
-                at = model.category_start[feature] + code
-                search.allowed[at] &= model.sets[leaves.bound_set[k] + code]
-                some |= search.allowed[at]
-            if not some:
-                return feature
-    return np.int64(-1)
+def _choose_cells(model, place, search, n_touched, goal):
+    """Choose a cell on each axis from the common box of the best leaves; False if they have none."""
+    for i in range(n_touched):
+        if search.first[search.touched[i]] > search.last[search.touched[i]]:
+            return False
+    for j in range(model.n_categories.shape[0]):
+        if model.n_categories[j] == 0:
+            low, high = place.low[j], place.high[j]
+            if low < high:
+                low, high = search.first[j], search.last[j]
+            chosen, at = min(max(place.own[j], low), high), model.cell_start[j]
+            if goal == CHEAPEST:
+                for cell in range(low, high + 1):
+                    if search.cost[at + cell] < search.cost[at + chosen]:
+                        chosen = np.int32(cell)
+            search.chosen[j] = chosen
+        elif place.own[j] != MISSING and not _choose_category(model, place, search, j):
+            return False
+    return True
 
 
 @inner
-def _widen(model, leaves, leaf, box, search):
-    """Undo what a leaf did to the running box: back to the row's own box on its features."""
-    for k in range(leaves.start[leaf], leaves.end[leaf]):
-        feature = leaves.bound_feature[k]
-        search.low[feature], search.high[feature] = box.low[feature], box.high[feature]
-        search.owner_low[feature] = search.owner_high[feature] = -1
-        for code in range(model.n_categories[feature]):
-            at = model.category_start[feature] + code
-            search.allowed[at] = box.allowed[at]
-
-
-@inner
-def _find_conflicts(model, box, leaves, leaf, tree, search):
-    """Work out which leaves do not go with this one: other leaves of its tree, and those whose boxes do not meet."""
-    _narrow(model, leaves, leaf, tree, search)
-    n_leaves = leaves.sizes[0]
-    first, last = leaves.tree_start[tree], leaves.tree_start[tree + 1]
-    # Arrays are fetched from their named tuples once: inside a loop each fetch would count references.
-    start, end, feature = leaves.start, leaves.end, leaves.bound_feature
-    bound_low, bound_high, low, high = leaves.bound_low, leaves.bound_high, search.low, search.high
-    conflict, has_sets = search.conflict, model.sets.shape[0] > 0
-    for word in range((n_leaves + 63) >> 6):
-        bits = np.uint64(0)
-        for other in range(word << 6, min((word + 1) << 6, n_leaves)):
-            meets = other < first or other >= last or other == leaf
-            if meets:
-                for k in range(start[other], end[other]):
-                    j = feature[k]
-                    meets &= (bound_low[k] < high[j]) & (bound_high[k] > low[j])
-                if has_sets and meets:
-                    meets = _meets_sets(model, leaves, other, search.allowed)
-            if not meets:
-                bits |= np.uint64(1) << np.uint64(other & 63)
-        conflict[leaf, word] = bits
-    search.known[leaf] = True
-    _widen(model, leaves, leaf, box, search)
-
-
-@inner
-def _next_alive(alive, level, leaf, last):
-    """The first leaf from `leaf` on that is alive; `last` if there is none."""
-    while leaf < last:
-        word = alive[level, leaf >> 6] >> np.uint64(leaf & 63)
-        if word != 0:
-            while word & np.uint64(1) == 0:
-                word >>= np.uint64(1)
-                leaf += 1
-            return min(leaf, last)
-        leaf = ((leaf >> 6) + 1) << 6
-    return last
-
-
-@inner
-def _find_tops(leaves, n_trees, search, level):
-    """Each tree's best leaf alive, and the sum of their values; -inf if a tree has none left."""
-    total = 0.0
-    alive, tops, value, tree_start = search.alive, search.top, leaves.value, leaves.tree_start
-    for tree in range(n_trees):
-        last = tree_start[tree + 1]
-        top = _next_alive(alive, level, tree_start[tree], last)
-        if top == last:
-            return -np.inf
-        tops[tree] = top
-        total += value[top]
-    return total
-
-
-@part
-def _loss(leaves, search, level, tree):
-    """How much the sum falls at least if a tree does not get its best leaf."""
-    last = leaves.tree_start[tree + 1]
-    following = _next_alive(search.alive, level, search.top[tree] + 1, last)
-    return np.inf if following == last else leaves.value[search.top[tree]] - leaves.value[following]
-
-
-@inner
-def _find_conflict(model, box, leaves, n_trees, search, level):
-    """Two trees whose best leaves do not go together: the one that loses more without its leaf; -1 if all go together.
-
-    Leaves the running box at the common box of the best leaves in the second case, at the row's own in the first.
-    """
-    clash, feature = np.int64(-1), np.int64(-1)
-    done = 0
-    for tree in range(n_trees):
-        if leaves.end[search.top[tree]] > leaves.start[search.top[tree]]:
-            feature = _narrow(model, leaves, search.top[tree], tree, search)
-            if feature >= 0:
-                clash = np.int64(tree)
-                done = tree + 1
-                break
-    if clash < 0:
-        return clash
-    best, best_loss = clash, _loss(leaves, search, level, clash)
-    too_low = False
-    for k in range(leaves.start[search.top[clash]], leaves.end[search.top[clash]]):
-        too_low |= leaves.bound_feature[k] == feature and leaves.bound_high[k] <= search.low[feature]
-    for tree in range(done - 1):
-        if search.fixed[tree]:
+def write_point(model, place, x, chosen, point):
+    """The point of the chosen cells that is nearest to the row."""
+    n_features = x.shape[0]
+    for j in range(n_features):
+        point[j] = x[j]
+        if place.own[j] == MISSING:
             continue
-        if model.n_categories[feature]:
-            # Sets that meet pairwise may have nothing in common: any tree that narrowed this one may be to blame.
-            to_blame = False
-            for k in range(leaves.start[search.top[tree]], leaves.end[search.top[tree]]):
-                to_blame |= leaves.bound_feature[k] == feature
-        else:
-            # The tree whose bound shuts this one out.
-            to_blame = tree == (search.owner_low[feature] if too_low else search.owner_high[feature])
-        if to_blame:
-            loss = _loss(leaves, search, level, tree)
-            if loss > best_loss or search.fixed[best]:
-                best, best_loss = np.int64(tree), loss
-    for tree in range(done):
-        _widen(model, leaves, search.top[tree], box, search)
-    return best
+        if model.n_categories[j]:
+            for code in range(model.n_categories[j]):
+                if chosen[n_features + model.category_start[j] + code] == 1:
+                    point[j] = code
+        elif chosen[j] > place.own[j]:
+            point[j] = np.nextafter(model.thresholds[model.threshold_start[j] + chosen[j] - 1], np.inf)
+        elif chosen[j] < place.own[j]:
+            point[j] = model.thresholds[model.threshold_start[j] + chosen[j]]
 
 
 @inner
-def evaluate(model, leaves, n_trees, search):
-    """The class that the model gives to the best leaves, added up as the model does it."""
-    for k in range(search.output.shape[0]):
-        search.output[k] = model.base_score[k]
-    for tree in range(n_trees):
-        node = leaves.node[search.top[tree]]
-        for k in range(search.output.shape[0]):
-            total = search.output[k] + model.value[node, k]
-            search.output[k] = np.float64(np.float32(total)) if model.single else total
-    for k in range(search.output.shape[0]):
-        ratio = search.output[k] / model.divisor
-        search.output[k] = np.float64(np.float32(ratio)) if model.single else ratio
-    if search.output.shape[0] == 1:
-        return np.int64(search.output[0] > model.cut)
-    best = np.int64(0)
-    for k in range(1, search.output.shape[0]):
-        if search.output[k] > search.output[best]:
-            best = np.int64(k)
-    return best
+def add_costs(model, place, search, additive):
+    """The cost of the chosen cells."""
+    together = 0.0
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        cost = search.cost[model.cell_start[axis] + search.chosen[axis]]
+        together = together + cost if additive else max(together, cost)
+    return together
 
 
 @inner
-def prepare(box, leaves, n_trees, search, total, target, radius):
-    """Start a search for a sum of at least `target` among leaves within `radius`: no others are alive."""
-    for j in range(search.low.shape[0]):
-        search.low[j], search.high[j] = box.low[j], box.high[j]
-        search.owner_low[j] = search.owner_high[j] = -1
-    for k in range(search.allowed.shape[0]):
-        search.allowed[k] = box.allowed[k]
-    n_leaves = leaves.sizes[0]
-    alive, value, cost = search.alive, leaves.value, leaves.cost
-    for word in range((n_leaves + 63) >> 6):
-        alive[0, word] = 0
-    for tree in range(n_trees):
-        search.fixed[tree] = False
-        first, last = leaves.tree_start[tree], leaves.tree_start[tree + 1]
-        for leaf in range(first, last):
-            if total - value[first] + value[leaf] >= target and cost[leaf] <= radius:
-                alive[0, leaf >> 6] |= np.uint64(1) << np.uint64(leaf & 63)
-    search.state[0] = search.state[1] = 0
-
-
-@part
-def _choose(model, box, leaves, tree, search, level):
-    """Go down a level: choose the best leaf of a tree, and whatever conflicts with it dies."""
-    leaf = search.top[tree]
-    if not search.known[leaf]:
-        _find_conflicts(model, box, leaves, leaf, tree, search)
-    for word in range((leaves.sizes[0] + 63) >> 6):
-        search.alive[level + 1, word] = search.alive[level, word] & ~search.conflict[leaf, word]
-    search.chosen[level] = leaf
-    search.fixed[tree] = True
-
-
-@part
-def _go_back(leaves, n_trees, search, level):
-    """Go up a level: the leaf that was chosen there is now ruled out."""
-    leaf = search.chosen[level]
-    search.alive[level, leaf >> 6] &= ~(np.uint64(1) << np.uint64(leaf & 63))
-    for tree in range(n_trees):
-        if leaves.tree_start[tree] <= leaf < leaves.tree_start[tree + 1]:
-            search.fixed[tree] = False
+def _cut_answer(model, place, search, level, n_touched, goal):
+    """Where to cut a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
+    best_axis, best_cell, most = np.int64(-1), 0, 0.0
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+        if low == high or goal != CHEAPEST:
+            continue
+        cell = search.chosen[axis]
+        excess = search.cost[at + cell] - search.cheapest[axis]
+        if excess > most:
+            cheap = low
+            while search.cost[at + cheap] > search.cheapest[axis]:
+                cheap += 1
+            best_axis, best_cell, most = np.int64(axis), (cell - 1 if cheap < cell else cell), excess
+    if best_axis < 0:
+        for i in range(n_touched):
+            axis = search.touched[i]
+            if place.low[axis] < search.first[axis]:
+                best_axis, best_cell = np.int64(axis), search.first[axis] - 1
+            elif search.last[axis] < place.high[axis]:
+                best_axis, best_cell = np.int64(axis), search.last[axis]
+    if best_axis >= 0:
+        search.axis[level], search.cell[level] = best_axis, best_cell
+    return best_axis >= 0
 
 
 @inner
-def seek(model, box, leaves, n_trees, search, target, label, max_steps):
-    """Look for leaves that go together, sum up to `target` or more, and get another class than `label` from the model.
+def _cut_conflict(model, place, search, level, n_touched):
+    """Where to cut a box whose best leaves do not go together: so that both halves lose much."""
+    loss, least = search.loss, search.least
+    best_less, best_more, best_balance = -1.0, -1.0, -1.0
+    for i in range(n_touched):
+        axis = search.touched[i]
+        low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+        running = np.inf
+        for cell in range(high, low - 1, -1):
+            running = min(running, loss[at + cell])
+            least[at + cell] = running
+        running = np.inf
+        for cell in range(low, high):
+            running = min(running, loss[at + cell])
+            less, more = min(running, least[at + cell + 1]), max(running, least[at + cell + 1])
+            if less < best_less or (less == best_less and more < best_more):
+                continue
+            balance = min(cell + 1 - low, high - cell) / (high - low + 1.0)
+            if less > best_less or more > best_more or balance > best_balance:
+                best_less, best_more, best_balance = less, more, balance
+                search.axis[level], search.cell[level] = axis, cell
 
-    FOUND: they are `search.top`, their common box is `search.low`, `search.high`, `search.allowed`. NONE: there are
-    none. UNFINISHED: after `max_steps`; call again to go on.
+
+@inner
+def _order_halves(model, place, search, level, total, together, goal, additive):
+    """Note bounds of both halves, and which one is put off: the dearer one, or the one that loses more."""
+    axis, cut = search.axis[level], search.cell[level]
+    at = model.cell_start[axis]
+    loss_low = loss_high = 0.0
+    if search.is_touched[axis] == 1:
+        loss_low = loss_high = np.inf
+        for cell in range(place.low[axis], place.high[axis] + 1):
+            if cell <= cut:
+                loss_low = min(loss_low, search.loss[at + cell])
+            else:
+                loss_high = min(loss_high, search.loss[at + cell])
+    floor_low = floor_high = 0.0
+    if goal == CHEAPEST:
+        floor_low = floor_high = np.inf
+        for cell in range(place.low[axis], place.high[axis] + 1):
+            cost = search.cost[at + cell]
+            cost = together - search.cheapest[axis] + cost if additive else max(together, cost)
+            if cell <= cut:
+                floor_low = min(floor_low, cost)
+            else:
+                floor_high = min(floor_high, cost)
+    low_first = floor_low < floor_high or (floor_low == floor_high and loss_low <= loss_high)
+    search.side[level] = 1 if low_first else 0
+    search.other_bound[level] = total - (loss_high if low_first else loss_low)
+    search.other_floor[level] = floor_high if low_first else floor_low
+    search.bound[level + 1] = total - (loss_low if low_first else loss_high)
+    search.floor[level + 1] = floor_low if low_first else floor_high
+
+
+@inner
+def begin(search, n_trees, settled, total):
+    """Start a search among the leaves that `collect` has listed."""
+    search.mark[0], search.n_trees[0], search.settled[0], search.trail[0] = 0, n_trees, settled, 0
+    search.bound[0], search.floor[0] = total, 0.0
+    search.state[LEVEL] = search.state[TRAIL] = 0
+    search.state[FRESH] = 1
+
+
+@inner
+def _visit(model, x, leaves, place, search, level, goal, additive, label, example):
+    """Look at a box: FOUND; NONE: done with it; UNFINISHED: it has to be cut in two, as noted at the level."""
+    together = 0.0
+    while True:
+        if search.state[TRAIL] + 2 * place.low.shape[0] + 1 > search.changed.shape[0]:
+            return NO_ROOM
+        if model.sets.shape[0]:
+            empty, changed = _settle_categories(model, place, search)
+            if empty:
+                return NONE
+            if changed:
+                keep_leaves(leaves, place, search, level, level, -1)
+        total = _add_up(leaves, search, level)
+        search.bound[level] = min(search.bound[level], total)
+        if total < search.numbers[TARGET] - search.numbers[ROUNDING]:
+            return NONE
+        n_touched = _probe(model, leaves, place, search, level, total)
+        if goal == CHEAPEST:
+            together = find_cheapest(model, place, search, additive)
+        empty, shaved = _shave(model, place, search, total, together, goal, additive)
+        if empty:
+            return NONE
+        if shaved:
+            keep_leaves(leaves, place, search, level, level, -1)
+            continue
+        if not _choose_cells(model, place, search, n_touched, goal):
+            _cut_conflict(model, place, search, level, n_touched)
+            break
+        if goal == LARGEST:
+            search.numbers[TARGET] = np.nextafter(total, np.inf)
+            write_point(model, place, x, search.chosen, example)
+            return NONE
+        write_point(model, place, x, search.chosen, search.point)
+        if predict_point(model, search.point, search.output) != label:
+            if goal == ANY:
+                example[:] = search.point
+                return FOUND
+            cost = add_costs(model, place, search, additive)
+            if cost < search.numbers[BEST]:
+                search.numbers[BEST] = cost
+                example[:] = search.point
+                continue
+        # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.
+        if not _cut_answer(model, place, search, level, n_touched, goal):
+            return NONE
+        break
+    _order_halves(model, place, search, level, total, together, goal, additive)
+    return UNFINISHED
+
+
+@inner
+def seek(model, x, leaves, place, search, goal, additive, label, max_work, example):
+    """Search the box: FOUND (for ANY), NONE: finished, UNFINISHED: after so much work, call again; or NO_ROOM.
+
+    ANY: `example` is a point that the model gives another class than `label`. CHEAPEST: it is the cheapest, if there is
+    one cheaper than `search.numbers[BEST]`, which is then its cost. LARGEST: it has the largest sum, if there is one
+    of at least `search.numbers[TARGET]`, which is then the next number after it.
     """
-    level = search.state[0]
-    steps = 0
+    state = search.state
+    level, fresh = state[LEVEL], state[FRESH] == 1
+    state[WORK] = 0
     while level >= 0:
-        if steps == max_steps:
-            search.state[0] = level
-            return UNFINISHED
-        steps += 1
-        search.state[1] += 1
-        total = _find_tops(leaves, n_trees, search, level)
-        tree = np.int64(-1)
-        if total >= target:
-            tree = _find_conflict(model, box, leaves, n_trees, search, level)
-            if tree < 0:
-                if evaluate(model, leaves, n_trees, search) != label:
-                    search.state[0] = level
-                    return FOUND
-                # Within rounding of the target, and the model still says `label`: try without some leaf or other.
-                for other in range(n_trees):
-                    _widen(model, leaves, search.top[other], box, search)
-                    if not search.fixed[other]:
-                        tree = np.int64(other)
-        if tree >= 0 and not search.fixed[tree]:
-            _choose(model, box, leaves, tree, search, level)
-            level += 1
+        # There has to be room for one more level: its leaves and marks are fewer than this one's.
+        mark, n_trees = search.mark[level], search.n_trees[level]
+        if (
+            level + 2 > search.mark.shape[0]
+            or 2 * search.marks[mark + n_trees] - search.marks[mark] > search.slots.shape[0]
+            or mark + 2 * n_trees + 2 > search.marks.shape[0]
+        ):
+            return NO_ROOM
+        if fresh:
+            if state[WORK] >= max_work:
+                state[LEVEL], state[FRESH] = level, 1
+                return UNFINISHED
+            verdict = _visit(model, x, leaves, place, search, level, goal, additive, label, example)
+            if verdict == FOUND or verdict == NO_ROOM:
+                return verdict
+            fresh = False
+            side = 1 - search.side[level]
+            if verdict == NONE:
+                level -= 1
+                continue
         else:
-            level -= 1
-            if level >= 0:
-                _go_back(leaves, n_trees, search, level)
-    search.state[0] = level
+            undo(place, search, level + 1)
+            side = search.side[level]
+            hopeless = search.other_bound[level] < search.numbers[TARGET] - search.numbers[ROUNDING]
+            if hopeless or (goal == CHEAPEST and search.other_floor[level] >= search.numbers[BEST]):
+                search.other_bound[level] = -np.inf
+                level -= 1
+                continue
+            search.bound[level + 1], search.floor[level + 1] = search.other_bound[level], search.other_floor[level]
+            search.other_bound[level] = -np.inf
+        axis, cut = search.axis[level], search.cell[level]
+        search.trail[level + 1] = state[TRAIL]
+        if side == 0:
+            narrow(place, search, axis, place.low[axis], cut)
+        else:
+            narrow(place, search, axis, cut + 1, place.high[axis])
+        keep_leaves(leaves, place, search, level, level + 1, axis)
+        level += 1
+        fresh = True
+    state[LEVEL] = level
     return NONE
+
+
+@inner
+def open_bounds(search):
+    """What is left to be searched: its best sum, and its least cost."""
+    bound, floor = -np.inf, np.inf
+    level = search.state[LEVEL]
+    if level >= 0:
+        bound, floor = search.bound[level], search.floor[level]
+    for above in range(level):
+        if search.other_bound[above] > -np.inf:
+            bound = max(bound, search.other_bound[above])
+            floor = min(floor, search.other_floor[above])
+    return bound, floor

@@ -43,8 +43,7 @@ def attack(
     threat : ThreatModel or any of its spellings, or None
         None: every feature may take any value, so that `distance` is how far the row is from another class.
     norm : {inf, 2, 1, 0}, default=inf
-        How the size of a change is measured. A changed category counts as a change by 1. For models of several trees
-        only L-infinity so far.
+        How the size of a change is measured. A changed category counts as a change by 1.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
     time_limit : float or None, default=None
@@ -81,10 +80,8 @@ def attack(
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
-    elif norm != np.inf:
-        raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
     else:
-        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), norm=norm)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
@@ -149,20 +146,22 @@ def _attack_ensemble(
     examples = np.where(found[:, None], matrix, np.nan)
     lower = np.zeros(len(matrix))
     rows = np.flatnonzero(~found)
-    guess = np.full(len(rows), _first_radius(search.ensemble, search.weight))
-    answers = search.nearest(matrix[rows], label[rows], guess)
+    answers = search.nearest(matrix[rows], label[rows], _first_radius(search.ensemble, search.weight, search.norm))
     found[rows] = answers.status == FOUND
     examples[rows] = answers.example
-    lower[rows] = answers.certified
+    lower[rows] = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
     return found, examples, lower
 
 
-def _first_radius(ensemble: TreeEnsemble, weight: np.ndarray) -> float:
+def _first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
     """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
+    if norm == 0:
+        return np.inf
     numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
     gaps = []
     for feature in np.unique(ensemble.feature[numerical]).tolist():
         thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
         if len(thresholds) > 1 and weight[feature] > 0.0:
             gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
-    return 2.0 * float(np.median(gaps)) if gaps else 1.0
+    radius = 2.0 * float(np.median(gaps)) if gaps else 1.0
+    return radius**2 if norm == 2 else radius

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels import ensemble_search as kernels
-from hardwood._kernels.ensemble_nearest import Ball
+from hardwood._kernels.ensemble_leaves import Leaves, Model, Place
+from hardwood._kernels.ensemble_search import Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 
@@ -13,9 +13,9 @@ from hardwood.ensemble import TreeEnsemble
 class Workspace(NamedTuple):
     """Arrays for one thread's searches; enlarged when a row needs more."""
 
-    leaves: kernels.Leaves
-    search: kernels.Search
-    ball: Ball
+    leaves: Leaves
+    place: Place
+    search: Search
 
 
 def find_parents(ensemble: TreeEnsemble) -> np.ndarray:
@@ -39,22 +39,37 @@ def find_trees(ensemble: TreeEnsemble) -> np.ndarray:
     return tree
 
 
-def make_model(ensemble: TreeEnsemble) -> kernels.Model:
-    """Lay an ensemble out for the search: its leaves and their boxes in sparse form."""
+def make_model(ensemble: TreeEnsemble) -> Model:
+    """Lay an ensemble out for the search: its thresholds, its leaves and their boxes in sparse form."""
+    n_features = ensemble.schema.n_features
     n_categories = np.array([0 if c is None else len(c) + 1 for c in ensemble.schema.categories], dtype=np.int64)
+    category_start = np.cumsum(n_categories) - n_categories
     leaves = np.flatnonzero(ensemble.feature < 0)
     leaf_of_node = np.full(ensemble.n_nodes, -1, dtype=np.int64)
     leaf_of_node[leaves] = np.arange(len(leaves))
     start = np.empty(len(leaves) + 1, dtype=np.int64)
-    entry = np.full(ensemble.schema.n_features, -1, dtype=np.int64)
+    entry = np.full(n_features, -1, dtype=np.int64)
     context = (ensemble.trees, find_parents(ensemble), n_categories, leaves, entry, start)
     none = np.empty(0, dtype=np.int64)
     room = bound_leaves(*context, none, np.empty(0), np.empty(0), none, np.empty(0, dtype=bool))
     size = max(1, int(start[-1]))  # never empty: that would mean counting
-    feature, set_start = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    low, high, sets = np.empty(size), np.empty(size), np.empty(room, dtype=bool)
+    feature, set_start = np.zeros(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    low, high, sets = np.zeros(size), np.zeros(size), np.empty(room, dtype=bool)
     bound_leaves(*context, feature, low, high, set_start, sets)
-    return kernels.Model(
+    thresholds, rank = [], np.zeros(ensemble.n_nodes, dtype=np.int32)
+    first, last = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)
+    inner = (ensemble.feature >= 0) & (ensemble.category_start < 0)
+    for j in range(n_features):
+        nodes = np.flatnonzero(inner & (ensemble.feature == j))
+        values, index = np.unique(ensemble.threshold[nodes], return_inverse=True)
+        rank[nodes] = index
+        thresholds.append(values)
+        at = feature == j
+        first[at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
+        last[at] = np.searchsorted(values, high[at])
+    sizes = np.array([len(values) for values in thresholds], dtype=np.int64)
+    cells = np.concatenate([sizes + 2, np.full(n_categories.sum(), 3)])  # a spare one each
+    return Model(
         trees=ensemble.trees,
         value=ensemble.value,
         base_score=ensemble.base_score,
@@ -62,57 +77,58 @@ def make_model(ensemble: TreeEnsemble) -> kernels.Model:
         divisor=float(ensemble.divisor),
         cut=float(ensemble.cut),
         leaf_of_node=leaf_of_node,
+        rank=rank,
         bound_start=start,
-        bound_feature=feature,
-        bound_low=low,
-        bound_high=high,
+        bound_feature=feature.astype(np.int32),
+        bound_first=first,
+        bound_last=last,
         bound_set=set_start,
         sets=sets,
-        category_start=np.cumsum(n_categories) - n_categories,
+        thresholds=np.concatenate(thresholds),
+        threshold_start=np.concatenate([[0], np.cumsum(sizes)]),
+        cell_start=np.concatenate([[0], np.cumsum(cells)]),
+        category_start=category_start,
         n_categories=n_categories,
     )
 
 
-def make_workspace(ensemble: TreeEnsemble, n_leaves: int, n_bounds: int) -> Workspace:
-    """Allocate for rows that reach so many leaves, with so many bounds between them."""
-    n_trees, n_features, n_outputs = ensemble.n_trees, ensemble.schema.n_features, len(ensemble.base_score)
-    n_codes = sum(len(labels) + 1 for labels in ensemble.schema.categories if labels is not None)
-    n_words = (n_leaves + 63) // 64
-    integers = np.int64
-    leaves = kernels.Leaves(
-        node=np.empty(n_leaves, integers),
+def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspace:
+    """Allocate for rows that reach some `scale` thousand leaves."""
+    n_trees, n_axes, n_cells = ensemble.n_trees, len(model.cell_start) - 1, int(model.cell_start[-1])
+    n_leaves, n_levels = 1024 * scale, 64 * scale
+    n_bounds = 8 * n_leaves + n_axes
+
+    def integers(size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.int32)
+
+    leaves = Leaves(
         value=np.empty(n_leaves),
-        cost=np.empty(n_leaves),
-        start=np.empty(n_leaves, integers),
-        end=np.empty(n_leaves, integers),
-        bound_feature=np.empty(n_bounds, integers),
-        bound_low=np.empty(n_bounds),
-        bound_high=np.empty(n_bounds),
-        bound_set=np.empty(n_bounds, integers),
-        tree_start=np.empty(n_trees + 1, integers),
-        sizes=np.zeros(2, integers),
+        start=integers(n_leaves),
+        end=integers(n_leaves),
+        axis=integers(n_bounds),
+        first=integers(n_bounds),
+        last=integers(n_bounds),
     )
-    search = kernels.Search(
-        alive=np.zeros((n_trees + 2, n_words), np.uint64),
-        conflict=np.empty((n_leaves, n_words), np.uint64),
-        known=np.zeros(n_leaves, dtype=bool),
-        chosen=np.empty(n_trees + 2, integers),
-        fixed=np.zeros(n_trees, dtype=bool),
-        top=np.empty(n_trees, integers),
-        low=np.empty(n_features),
-        high=np.empty(n_features),
-        allowed=np.empty(n_codes, dtype=bool),
-        owner_low=np.empty(n_features, integers),
-        owner_high=np.empty(n_features, integers),
-        output=np.empty(n_outputs),
-        stack=np.empty(ensemble.max_depth + 2, integers),
-        state=np.zeros(2, integers),
+    place = Place(*(integers(n_axes) for _ in range(4)), count=integers(1))
+    n_changes = 64 * scale + 4 * n_axes
+    search = Search(
+        slots=integers(4 * n_leaves),
+        marks=integers(4 * (n_trees + 2) * scale),
+        mark=np.zeros(n_levels, np.int64),
+        n_trees=np.zeros(n_levels, np.int64),
+        **{name: np.zeros(n_levels) for name in ("settled", "bound", "floor", "other_bound", "other_floor")},
+        **{name: integers(n_levels) for name in ("axis", "cell", "side")},
+        trail=np.zeros(n_levels, np.int64),
+        **{name: integers(n_changes) for name in ("changed", "old_low", "old_high")},
+        **{name: np.zeros(n_cells) for name in ("cost", "loss", "least")},
+        **{name: integers(n_axes) for name in ("first", "last", "touched", "is_touched", "front", "back", "pending")},
+        seen=np.zeros(n_axes, np.int64),
+        **{name: integers(n_axes) for name in ("seen_first", "seen_last", "chosen")},
+        cheapest=np.zeros(n_axes),
+        point=np.empty(ensemble.schema.n_features),
+        output=np.empty(len(ensemble.base_score)),
+        stack=np.empty(ensemble.max_depth + 2, np.int64),
+        state=np.zeros(5, np.int64),
+        numbers=np.zeros(5),
     )
-    ball = Ball(
-        low=np.empty(n_features),
-        high=np.empty(n_features),
-        allowed=np.empty(n_codes, dtype=bool),
-        costs=np.empty(n_leaves),
-        state=np.zeros(5),
-    )
-    return Workspace(leaves, search, ball)
+    return Workspace(leaves, place, search)

@@ -2,23 +2,25 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hardwood._kernels import ensemble_nearest, ensemble_rows
-from hardwood._kernels import ensemble_search as kernels
+from hardwood._kernels import ensemble_rows
+from hardwood._kernels.ensemble_leaves import Model
+from hardwood._kernels.ensemble_search import NO_ROOM, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
 from hardwood.verification.engine import Workspace, find_trees, make_model, make_workspace
 
-# Steps between two looks at the clock: a few milliseconds.
-STEPS = 2000
+# Leaves looked at between two looks at the clock: some ten milliseconds.
+WORK = 1_000_000
 # Rows handed to a thread at a time.
-CHUNK = 32
+CHUNK = 16
 
 
 def rounding_doubt(ensemble: TreeEnsemble) -> float:
@@ -33,11 +35,30 @@ def rounding_doubt(ensemble: TreeEnsemble) -> float:
     total = float(largest.sum() + np.abs(ensemble.base_score).max())
     numbers = np.concatenate([ensemble.value[leaf].ravel(), ensemble.base_score])
     digits = 53 if ensemble.precision == "float64" else 24
-    unit = 2.0 ** (np.floor(np.log2(max(total, 1e-300))) - digits + 2)
+    unit = 2.0 ** (np.floor(np.log2(max(total, 1e-300))) - digits + 6)
     if bool((np.remainder(numbers, unit) == 0.0).all()):
         return 0.0
     roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
     return 2.0 * (ensemble.n_trees + 2) * roundoff * total
+
+
+@dataclass
+class Prepared:
+    """What searching an ensemble takes, made once for each."""
+
+    model: Model
+    doubt: float
+    spare: list[tuple[int, Workspace]]  # of threads that are done, with their scale
+
+
+_prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
+
+
+def prepare(ensemble: TreeEnsemble) -> Prepared:
+    """Lay an ensemble out for searching, or take what was laid out before."""
+    if ensemble not in _prepared:
+        _prepared[ensemble] = Prepared(make_model(ensemble), rounding_doubt(ensemble), [])
+    return _prepared[ensemble]
 
 
 @dataclass
@@ -50,53 +71,65 @@ class RowSearch:
     time_limit: float
     n_threads: int = 1
     progress: Callable[[int, int], object] | None = None
-    model: kernels.Model = field(init=False)
-    doubt: float = field(init=False)
+    norm: float = np.inf
 
     def __post_init__(self) -> None:
-        self.model = make_model(self.ensemble)
-        self.doubt = rounding_doubt(self.ensemble)
+        prepared = prepare(self.ensemble)
+        self.model, self.doubt, self._spare = prepared.model, prepared.doubt, prepared.spare
         self._stop = threading.Event()
-        self._spare: list[Workspace] = []
 
     def decide(self, matrix: np.ndarray, label: np.ndarray) -> ensemble_rows.Answers:
         """Ask of every row whether the attacker can give it another class."""
         return self._run(ensemble_rows.decide_rows, matrix, label, np.zeros(len(matrix)))
 
-    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: np.ndarray) -> ensemble_rows.Answers:
-        """Find the nearest example of every row, in the L-infinity norm."""
-        return self._run(ensemble_nearest.nearest_rows, matrix, label, guess)
+    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> ensemble_rows.Answers:
+        """Find the nearest example of every row; `guess` is a radius to begin with."""
+        return self._run(ensemble_rows.nearest_rows, matrix, label, np.full(len(matrix), guess))
+
+    def extreme(self, matrix: np.ndarray, sign: int) -> ensemble_rows.Answers:
+        """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
+        return self._run(ensemble_rows.extreme_rows, matrix, np.zeros(len(matrix), dtype=np.intp), np.zeros(len(matrix)), sign)
 
     def _run(
-        self, kernel: Callable[..., Any], matrix: np.ndarray, label: np.ndarray, guess: np.ndarray
+        self, kernel: Callable[..., Any], matrix: np.ndarray, label: np.ndarray, guess: np.ndarray, sign: int = 1
     ) -> ensemble_rows.Answers:
         n_rows = len(matrix)
+        question = self._question(sign)
         answers = ensemble_rows.Answers(
-            status=np.full(n_rows, kernels.UNFINISHED),
+            status=np.full(n_rows, UNFINISHED),
             bound=np.full(n_rows, np.inf),
             example=np.full_like(matrix, np.nan),
-            distance=guess.astype(np.float64),
+            distance=guess,
             certified=np.zeros(n_rows),
         )
-        starts = range(0, n_rows, CHUNK)
+        chunks = [(kernel, question, matrix, label, answers, start) for start in range(0, n_rows, CHUNK)]
         self._stop.clear()
         done = 0
         try:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                jobs = [pool.submit(self._run_chunk, kernel, matrix, label, answers, start) for start in starts]
-                try:
-                    for job in jobs:
-                        done += job.result()
-                        if self.progress is not None:
-                            self.progress(done, n_rows)
-                except BaseException:
-                    self._stop.set()
-                    for job in jobs:
-                        job.cancel()
-                    raise
+            for size in self._run_chunks(chunks):
+                done += size
+                if self.progress is not None:
+                    self.progress(done, n_rows)
         except KeyboardInterrupt:
             pass  # what has been decided is kept; the rest stays unknown
         return answers
+
+    def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
+        """Run all chunks, in threads if that is worth it."""
+        if self.n_threads == 1 or len(chunks) == 1:
+            for chunk in chunks:
+                yield self._run_chunk(*chunk)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            jobs = [pool.submit(self._run_chunk, *chunk) for chunk in chunks]
+            try:
+                for job in jobs:
+                    yield job.result()
+            except BaseException:
+                self._stop.set()
+                for job in jobs:
+                    job.cancel()
+                raise
 
     def _rows(self, matrix: np.ndarray, label: np.ndarray, part: slice) -> ensemble_rows.Rows:
         x, index = matrix[part], label[part]
@@ -110,12 +143,25 @@ class RowSearch:
                 stay = np.eye(len(table), dtype=bool)[own]
                 moves = self.reach.attacks[index][:, None]
                 allowed[:, begin : begin + len(table)] = np.where(moves, table[own], stay)
-        high = np.minimum(high, np.finfo(np.float64).max)  # infinity is not a value a row can have
-        return ensemble_rows.Rows(x, np.nextafter(low, -np.inf), high, allowed, index)
+        largest = np.finfo(np.float64).max  # infinity is not a value that an attacker can give a row
+        return ensemble_rows.Rows(x, np.maximum(low, -largest), np.minimum(high, largest), allowed, index)
+
+    def _question(self, sign: int) -> ensemble_rows.Question:
+        # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
+        share = float(np.finfo(np.float64).eps / np.finfo(self.ensemble.precision).eps) / (self.ensemble.n_trees + 2)
+        return ensemble_rows.Question(
+            doubt=self.doubt,
+            rounding=2.0 * self.doubt * share,
+            max_work=0 if self.time_limit == 0 else WORK,
+            norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
+            weight=self.weight,
+            sign=sign,
+        )
 
     def _run_chunk(
         self,
         kernel: Callable[..., Any],
+        question: ensemble_rows.Question,
         matrix: np.ndarray,
         label: np.ndarray,
         answers: ensemble_rows.Answers,
@@ -125,34 +171,24 @@ class RowSearch:
         part = slice(start, min(start + CHUNK, len(matrix)))
         rows = self._rows(matrix, label, part)
         mine = ensemble_rows.Answers(*(array[part] for array in answers))
-        question = ensemble_rows.Question(self.doubt, 0 if self.time_limit == 0 else STEPS, self.weight)
-        work = self._spare.pop() if self._spare else make_workspace(self.ensemble, 1024, 8192)
+        scale, work = self._spare.pop() if self._spare else (1, make_workspace(self.ensemble, self.model, 1))
         row, rival, resume = 0, 0, False
-        since = time.monotonic()
-        current = -1
+        since, current = time.monotonic(), -1
         while row < len(rows.x) and not self._stop.is_set():
-            extra = (work.ball,) if kernel is ensemble_nearest.nearest_rows else ()
-            reason, row, rival = kernel(
-                self.model, rows, row, rival, resume, question, work.leaves, work.search, *extra, mine
-            )
+            reason, row, rival = kernel(self.model, rows, row, rival, resume, question, *work, mine)
             resume = False
-            if reason == kernels.NO_ROOM:
-                work = make_workspace(self.ensemble, 2 * len(work.leaves.node), 2 * len(work.leaves.bound_feature))
-            elif reason == kernels.UNFINISHED:
+            if reason == NO_ROOM:
+                scale *= 2
+                numbers = work.search.numbers
+                work = make_workspace(self.ensemble, self.model, scale)
+                work.search.numbers[:] = numbers
+            elif reason == UNFINISHED:
                 now = time.monotonic()
                 if row != current:
                     current, since = row, now
                 if now - since >= self.time_limit:
-                    self._give_up(mine, work, row, rival)
                     row, rival = row + 1, 0
                 else:
                     resume = True
-        self._spare.append(work)
+        self._spare.append((scale, work))
         return len(rows.x)
-
-    def _give_up(self, answers: ensemble_rows.Answers, work: Workspace, row: int, rival: int) -> None:
-        """Keep what is known of a row that took too long."""
-        found, without = work.ball.state[ensemble_nearest.WITH], work.ball.state[ensemble_nearest.WITHOUT]
-        last = rival == len(self.ensemble.base_score) - 1
-        answers.distance[row] = found if answers.status[row] == kernels.FOUND else np.inf
-        answers.certified[row] = max(without, 0.0) if last else 0.0

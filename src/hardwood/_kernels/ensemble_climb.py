@@ -1,0 +1,131 @@
+"""A local search for adversarial examples: quick, and mostly right. What it misses the exact search finds.
+
+One pass over the leaves tells, for every axis at once, how the sum changes if the row moves to another cell of that
+axis: a leaf counts if it contains the row but for one axis at most.
+"""
+
+import numpy as np
+
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.ensemble_search import WORK, add_costs
+
+
+@inner
+def _move_category(model, leaves, leaf, axis, search):
+    """A leaf that only lacks the row's category: it gains wherever it allows another one."""
+    n_features = model.n_categories.shape[0]
+    j = 0
+    while axis >= n_features + model.category_start[j] + model.n_categories[j] or model.n_categories[j] == 0:
+        j += 1
+    begin = n_features + model.category_start[j]
+    value = leaves.value[leaf]
+    for other in range(begin, begin + model.n_categories[j]):
+        search.loss[model.cell_start[other] + 1] += value
+    for k in range(leaves.start[leaf], leaves.end[leaf]):
+        if begin <= leaves.axis[k] < begin + model.n_categories[j]:
+            search.loss[model.cell_start[leaves.axis[k]] + 1] -= value
+
+
+@inner
+def _find_gains(model, leaves, place, search, level):
+    """Fill `search.loss` with what each move gains, as differences between cells; the present sum."""
+    gain, chosen, cell_start = search.loss, search.chosen, model.cell_start
+    start, end, bound_axis, first, last = leaves.start, leaves.end, leaves.axis, leaves.first, leaves.last
+    slots, marks, value, n_features = search.slots, search.marks, leaves.value, model.n_categories.shape[0]
+    for i in range(place.count[0]):
+        axis = place.active[i]
+        for cell in range(cell_start[axis] + place.low[axis], cell_start[axis] + place.high[axis] + 2):
+            gain[cell] = 0.0
+    total = search.settled[level]
+    begin, stop = marks[search.mark[level]], marks[search.mark[level] + search.n_trees[level]]
+    search.state[WORK] += stop - begin
+    for i in range(begin, stop):
+        leaf = slots[i]
+        outside, at = 0, 0
+        for k in range(start[leaf], end[leaf]):
+            j = bound_axis[k]
+            if chosen[j] < first[k] or chosen[j] > last[k]:
+                outside += 1
+                at = k
+                if outside > 1:
+                    break
+        if outside > 1:
+            continue
+        if outside == 1:
+            j = bound_axis[at]
+            if j >= n_features:
+                _move_category(model, leaves, leaf, j, search)
+            else:
+                gain[cell_start[j] + max(first[at], place.low[j])] += value[leaf]
+                gain[cell_start[j] + min(last[at], place.high[j]) + 1] -= value[leaf]
+            continue
+        total += value[leaf]
+        for k in range(start[leaf], end[leaf]):
+            j = bound_axis[k]
+            # Wherever this leaf does not reach on the axis, its value is lost.
+            gain[cell_start[j] + place.low[j]] -= value[leaf]
+            gain[cell_start[j] + max(first[k], place.low[j])] += value[leaf]
+            gain[cell_start[j] + min(last[k], place.high[j]) + 1] -= value[leaf]
+    return total
+
+
+@inner
+def _move(model, place, search, axis, cell):
+    """Move the row to a cell; a category takes the place of the one before."""
+    n_features = model.n_categories.shape[0]
+    if axis >= n_features:
+        for j in range(n_features):
+            begin = n_features + model.category_start[j]
+            if begin <= axis < begin + model.n_categories[j]:
+                for other in range(begin, begin + model.n_categories[j]):
+                    search.chosen[other] = 0
+    search.chosen[axis] = cell
+
+
+@inner
+def climb(model, leaves, place, search, level, target):
+    """Go from the row to where the sum is larger, one axis at a time, until it is at least `target`; the sum reached."""
+    for axis in range(place.own.shape[0]):
+        search.chosen[axis] = place.own[axis]
+    gain, n_features = search.loss, model.n_categories.shape[0]
+    while True:
+        total = _find_gains(model, leaves, place, search, level)
+        if total >= target:
+            return total
+        best, best_axis, best_cell = 0.0, np.int64(-1), 0
+        for i in range(place.count[0]):
+            axis = place.active[i]
+            low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+            running = 0.0
+            for cell in range(low, high + 1):
+                running += gain[at + cell]
+                if running > best and cell != search.chosen[axis] and (axis < n_features or cell == 1):
+                    best, best_axis, best_cell = running, np.int64(axis), cell
+        # Less than this is rounding, and the climb would not end.
+        if best_axis < 0 or total + best <= total + 1e-12 * abs(total):
+            return total
+        _move(model, place, search, best_axis, best_cell)
+
+
+@inner
+def descend(model, leaves, place, search, level, target, additive):
+    """From an answer go to cheaper ones, one axis at a time, with a sum of at least `target`; the cost at the end."""
+    gain, n_features, cost = search.loss, model.n_categories.shape[0], search.cost
+    while True:
+        total = _find_gains(model, leaves, place, search, level)
+        best, best_axis, best_cell = 0.0, np.int64(-1), 0
+        for i in range(place.count[0]):
+            axis = place.active[i]
+            low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+            running = 0.0
+            for cell in range(low, high + 1):
+                running += gain[at + cell]
+                saved = cost[at + search.chosen[axis]] - cost[at + cell]
+                if axis >= n_features:
+                    # Back to the row's own category; other changes of category cost the same.
+                    saved = cost[at] if cell == 1 and search.chosen[axis] == 0 else 0.0
+                if saved > best and total + running >= target:
+                    best, best_axis, best_cell = saved, np.int64(axis), cell
+        if best_axis < 0:
+            return add_costs(model, place, search, additive)
+        _move(model, place, search, best_axis, best_cell)
