@@ -32,9 +32,10 @@ def _find_gains(model, leaves, place, search, level):
     gain, chosen, cell_start = search.loss, search.chosen, model.cell_start
     start, end, bound_axis, first, last = leaves.start, leaves.end, leaves.axis, leaves.first, leaves.last
     slots, marks, value, n_features = search.slots, search.marks, leaves.value, model.n_categories.shape[0]
+    low, high, active = place.low, place.high, place.active
     for i in range(place.count[0]):
-        axis = place.active[i]
-        for cell in range(cell_start[axis] + place.low[axis], cell_start[axis] + place.high[axis] + 2):
+        axis = active[i]
+        for cell in range(cell_start[axis] + low[axis], cell_start[axis] + high[axis] + 2):
             gain[cell] = 0.0
     total = search.settled[level]
     begin, stop = marks[search.mark[level]], marks[search.mark[level] + search.n_trees[level]]
@@ -56,16 +57,16 @@ def _find_gains(model, leaves, place, search, level):
             if j >= n_features:
                 _move_category(model, leaves, leaf, j, search)
             else:
-                gain[cell_start[j] + max(first[at], place.low[j])] += value[leaf]
-                gain[cell_start[j] + min(last[at], place.high[j]) + 1] -= value[leaf]
+                gain[cell_start[j] + max(first[at], low[j])] += value[leaf]
+                gain[cell_start[j] + min(last[at], high[j]) + 1] -= value[leaf]
             continue
         total += value[leaf]
         for k in range(start[leaf], end[leaf]):
             j = bound_axis[k]
             # Wherever this leaf does not reach on the axis, its value is lost.
-            gain[cell_start[j] + place.low[j]] -= value[leaf]
-            gain[cell_start[j] + max(first[k], place.low[j])] += value[leaf]
-            gain[cell_start[j] + min(last[k], place.high[j]) + 1] -= value[leaf]
+            gain[cell_start[j] + low[j]] -= value[leaf]
+            gain[cell_start[j] + max(first[k], low[j])] += value[leaf]
+            gain[cell_start[j] + min(last[k], high[j]) + 1] -= value[leaf]
     return total
 
 
@@ -87,7 +88,7 @@ def climb(model, leaves, place, search, level, target):
     """Go from the row to where the sum is larger, one axis at a time, until it is at least `target`; the sum reached."""
     for axis in range(place.own.shape[0]):
         search.chosen[axis] = place.own[axis]
-    gain, n_features = search.loss, model.n_categories.shape[0]
+    gain, n_features, chosen = search.loss, model.n_categories.shape[0], search.chosen
     while True:
         total = _find_gains(model, leaves, place, search, level)
         if total >= target:
@@ -99,7 +100,7 @@ def climb(model, leaves, place, search, level, target):
             running = 0.0
             for cell in range(low, high + 1):
                 running += gain[at + cell]
-                if running > best and cell != search.chosen[axis] and (axis < n_features or cell == 1):
+                if running > best and cell != chosen[axis] and (axis < n_features or cell == 1):
                     best, best_axis, best_cell = running, np.int64(axis), cell
         # Less than this is rounding, and the climb would not end.
         if best_axis < 0 or total + best <= total + 1e-12 * abs(total):

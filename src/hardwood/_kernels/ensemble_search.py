@@ -154,19 +154,21 @@ def _start_tree(leaves, place, search, top, n_touched):
 
     Returns (how many such axes, how many axes touched by now).
     """
+    axes, leaf_first, leaf_last, box_low, box_high = leaves.axis, leaves.first, leaves.last, place.low, place.high
+    first, last, front, back = search.first, search.last, search.front, search.back
     n_pending = 0
     for k in range(leaves.start[top], leaves.end[top]):
-        j = leaves.axis[k]
-        low, high = place.low[j], place.high[j]
-        if leaves.first[k] <= low and leaves.last[k] >= high:
+        j = axes[k]
+        low, high = box_low[j], box_high[j]
+        if leaf_first[k] <= low and leaf_last[k] >= high:
             continue
         if search.is_touched[j] == 0:
             search.is_touched[j] = 1
             search.touched[n_touched] = j
             n_touched += 1
-        search.front[j], search.back[j] = max(leaves.first[k], low), min(leaves.last[k], high)
-        search.first[j] = max(search.first[j], search.front[j])
-        search.last[j] = min(search.last[j], search.back[j])
+        front[j], back[j] = max(leaf_first[k], low), min(leaf_last[k], high)
+        first[j] = max(first[j], front[j])
+        last[j] = min(last[j], back[j])
         search.pending[n_pending] = j
         n_pending += 1
     return n_pending, n_touched
@@ -178,6 +180,7 @@ def _probe(model, leaves, place, search, level, total):
     loss, front, back, pending = search.loss, search.front, search.back, search.pending
     seen, seen_first, seen_last = search.seen, search.seen_first, search.seen_last
     start, end, bound_axis, value = leaves.start, leaves.end, leaves.axis, leaves.value
+    leaf_first, leaf_last = leaves.first, leaves.last
     cell_start, slots, marks, box_low, box_high = model.cell_start, search.slots, search.marks, place.low, place.high
     slack = total - search.numbers[TARGET] + search.numbers[ROUNDING]
     for i in range(place.count[0]):
@@ -202,7 +205,7 @@ def _probe(model, leaves, place, search, level, total):
             if not everywhere:
                 for k in range(start[leaf], end[leaf]):
                     j = bound_axis[k]
-                    seen[j], seen_first[j], seen_last[j] = tick, leaves.first[k], leaves.last[k]
+                    seen[j], seen_first[j], seen_last[j] = tick, leaf_first[k], leaf_last[k]
             still = 0
             for r in range(n_pending):
                 j = pending[r]
