@@ -14,7 +14,7 @@ from hardwood.results import AttackResult
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
-from hardwood.verification.search import RowSearch
+from hardwood.verification.missing import PatternSearch
 
 
 def attack(
@@ -84,7 +84,7 @@ def attack(
     elif norm != np.inf:
         raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
     else:
-        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        search = PatternSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
@@ -119,12 +119,12 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, np.inf, weight, any_will_do=True)
     else:
-        found, examples = _decide_ensemble(RowSearch(ensemble, reach, weight, limit), matrix, label)
+        found, examples = _decide_ensemble(PatternSearch(ensemble, reach, weight, limit), matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     return found
 
 
-def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _decide_ensemble(search: PatternSearch, matrix: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Decide every row: (vulnerable, examples)."""
     found = search.ensemble.decide(matrix) != label
     examples = np.where(found[:, None], matrix, np.nan)
@@ -142,7 +142,7 @@ def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -
 
 
 def _attack_ensemble(
-    search: RowSearch, matrix: np.ndarray, label: np.ndarray
+    search: PatternSearch, matrix: np.ndarray, label: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attack every row: (found, examples, distance below which there is none)."""
     found = search.ensemble.decide(matrix) != label

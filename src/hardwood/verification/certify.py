@@ -14,7 +14,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
-from hardwood.verification.search import RowSearch
+from hardwood.verification.missing import PatternSearch
 
 
 def verify(
@@ -66,7 +66,7 @@ def verify(
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
-    search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
+    search = PatternSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
     status = np.full(len(matrix), "vulnerable", dtype="<U10")
     status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
