@@ -109,7 +109,7 @@ class TreeEnsemble:
     def labels(self) -> np.ndarray:
         """The class labels of a classifier."""
         if self.classes is None:
-            raise TypeError("this model is a regression: it has no classes")
+            raise TypeError("model: this one is a regression, which has no classes; expected a classifier")
         return self.classes
 
     @property

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import joblib
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
@@ -11,6 +10,7 @@ from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
+from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
@@ -84,7 +84,7 @@ def attack(
     elif norm != np.inf:
         raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
     else:
-        search = PatternSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        search = PatternSearch(ensemble, reach, weight, limit, count_threads(n_jobs))
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)

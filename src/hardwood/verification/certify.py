@@ -5,13 +5,13 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-import joblib
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
+from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
 from hardwood.verification.missing import PatternSearch
@@ -66,7 +66,7 @@ def verify(
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
-    search = PatternSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
+    search = PatternSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
     status = np.full(len(matrix), "vulnerable", dtype="<U10")
     status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
