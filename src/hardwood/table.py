@@ -159,7 +159,7 @@ class Schema:
         array([[0.5, 1. ],
                [1.5, 2. ]])
         >>> Schema(2, None, (None, ("blue", "red")), accepts_missing=True).encode([[None, "red"], [1.5, None]])
-        array([[nan,  1.],
+        array([[nan, 1. ],
                [1.5, nan]])
         """
         table = open_table(X)
