@@ -38,6 +38,7 @@ def attack(
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
+        Values may be missing if the model takes missing values; the attacker can neither change nor make them.
     y : array-like of labels, or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings, or None

@@ -50,8 +50,9 @@ def as_ensemble(model: Any) -> TreeEnsemble:
     Returns
     -------
     TreeEnsemble
-        Its columns are named and labelled as the model's. Where a model knows the codes of categories only, such as
-        XGBoost before version 3.1, the codes are the labels.
+        Its columns are named and labelled as the model's, and values may be missing (`schema.accepts_missing`) iff the
+        model takes missing values. Where a model knows the codes of categories only, such as XGBoost before version
+        3.1, the codes are the labels.
 
     Raises
     ------
