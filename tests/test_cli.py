@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from typer.testing import CliRunner
 
 import hardwood
-from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, adversarial_accuracy
+from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, adversarial_accuracy, as_ensemble
 from hardwood.__main__ import main
 from hardwood.cli import messages
 from hardwood.cli.app import app
@@ -190,6 +191,27 @@ def test_a_model_made_without_column_names():
     assert pd.read_csv("p.csv")["prediction"].tolist() == [False, True]
     write_csv("wide.csv", a=[0], b=[5], c=[1])
     assert_one_sentence(run("predict", "m.json", "wide.csv", "--output", "q.csv"), 1, "3 columns")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_missing_values_where_the_model_takes_them(suffix):
+    """Also in a column of categories, where one is called "nan"."""
+    table = pd.DataFrame(
+        {
+            "number": [1.0, np.nan, 3.0, 4.0] * 20,
+            "code": pd.Categorical(["a", "b", None, "nan"] * 20),
+            "whole": pd.array([1, 2, None, 4] * 20, dtype="Int64"),
+        }
+    )
+    model = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2).fit(table, [0, 1, 1, 0] * 20)
+    as_ensemble(model).to_json("model.json")
+    data = f"data.{suffix}"
+    written = table.iloc[:3] if suffix == "csv" else table.iloc[:4]  # in CSV, nan is a missing value
+    written.to_csv(data, index=False) if suffix == "csv" else written.to_parquet(data)
+    result = run("predict", "model.json", data, "--output", "p.csv")
+    assert result.exit_code == 0, result.stderr
+    expected = model.predict_proba(written)
+    np.testing.assert_allclose(pd.read_csv("p.csv").iloc[:, 1:], expected, rtol=1e-12)
 
 
 def test_parquet_dictionary_columns_are_categories():

@@ -143,7 +143,7 @@ class TestBoxes:
     @given(SEEDS)
     def test_node_boxes_equal_the_oracle(self, seed: int) -> None:
         trees, _ = random_case(seed)
-        boxes, empty = trees.node_boxes(), trees.empty_nodes()
+        boxes = trees.node_boxes()
         assert boxes.leaf.tolist() == list(range(trees.n_nodes))
         n_seen = 0
         for root in trees.root:
@@ -153,8 +153,20 @@ class TestBoxes:
                 assert boxes.high[node].tolist() == region.high
                 codes = {j: set(np.flatnonzero(sets[node]).tolist()) for j, sets in boxes.allowed.items()}
                 assert codes == region.codes
-                assert empty[node] == region.is_empty
         assert n_seen == trees.n_nodes
+
+    @given(SEEDS)
+    def test_contradictions_are_what_makes_a_box_empty(self, seed: int) -> None:
+        """No input gets to a node iff there is a contradiction on the way to it."""
+        trees, _ = random_case(seed)
+        contradicts = trees.contradictions()
+        for root in trees.root:
+            region = reference.regions(trees, root)
+            assert not contradicts[root]
+            for node in region:
+                if trees.feature[node] >= 0:
+                    for child in (trees.left[node], trees.right[node]):
+                        assert region[child].is_empty == (region[node].is_empty or contradicts[child])
 
     @given(SEEDS)
     def test_leaf_boxes_partition_the_space(self, seed: int) -> None:

@@ -58,14 +58,17 @@ def test_the_mode_is_that_of_an_ordinary_new_file(tmp_path: Path, umask: int) ->
 
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "model.json").mkdir()
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match="directory") as caught:
         write_whole(tmp_path / "model.json", lambda temporary: temporary.write_text("{}"))
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "model.json"), None)
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    """The error once named a temporary file that nobody had asked for."""
+    with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "nowhere" / "model.json", lambda temporary: temporary.write_text("{}"))
+    assert caught.value.filename == str(tmp_path / "nowhere" / "model.json")
     assert list(tmp_path.iterdir()) == []
 
 

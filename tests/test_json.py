@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,22 @@ class TestRoundTrip:
         unseen = X.assign(town=pd.Categorical(["nowhere"] * len(X)))
         assert np.array_equal(again.apply(unseen)[:, 0], mixed.apply(unseen))
 
+    def test_what_the_first_version_wrote(self) -> None:
+        """It said nothing about missing values: its models take none."""
+        document = json.loads(SMALL.to_json())
+        assert document["version"] == 2
+        document["version"] = 1
+        del document["schema"]["accepts_missing"]
+        again = TreeEnsemble.parse_json(json.dumps(document))
+        assert again.schema == SMALL.schema
+        assert again.to_json() == SMALL.to_json()
+
+    def test_whether_values_may_be_missing(self) -> None:
+        accepting = replace(SMALL, schema=replace(SCHEMA, accepts_missing=True))
+        again = TreeEnsemble.parse_json(accepting.to_json())
+        assert again.schema.accepts_missing
+        assert again.predict([[np.nan, "red"]]).tolist() == accepting.predict([[np.nan, "red"]]).tolist()
+
     def test_a_single_leaf(self) -> None:
         leaf = reference.build(1)
         again = TreeEnsemble.parse_json(leaf.to_json())
@@ -116,7 +133,12 @@ DAMAGE = [
     # (what is changed, words that the message must hold)
     ([("format", "something else")], "format"),
     ([("format", None)], "format"),
-    ([("version", 2)], "version"),
+    ([("version", 3)], "version is 3; this hardwood reads versions up to 2"),
+    ([("version", 0)], "version"),
+    ([("version", True)], "version"),
+    ([("schema.accepts_missing", 1)], "accepts_missing"),
+    ([("schema.accepts_missing", None)], "accepts_missing"),
+    ([("schema.missing", True)], "schema: expected an object with the keys"),
     ([("version", "1")], "version"),
     ([("version", None)], "version"),
     ([("link", "logit")], "link"),

@@ -42,6 +42,14 @@ def region_at(display: DecisionRegionDisplay, points: np.ndarray) -> np.ndarray:
     return display.classes[display.regions[row, column]]
 
 
+def test_missing_values_have_no_place_in_the_plane():
+    X, y = make_data(0)
+    model = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    X[5, 1] = np.nan
+    with pytest.raises(ValueError, match="X: a row with a missing value has no place in the plane"):
+        DecisionRegionDisplay.from_estimator(model, X, y)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([None, 0.3, [">", 0.5], ["<>", (0.25, 0.0)]]))
 def test_regions_are_the_predictions_up_to_the_last_bit(seed, threat):

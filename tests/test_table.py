@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -296,14 +297,36 @@ class TestEncode:
         table = pd.DataFrame({0: [1, value], 1: ["x", "x"]})
         with pytest.raises(ValueError, match="Input X contains NaN"):
             schema.encode(table)
-        matrix = schema.encode(table, allow_nan=True)
+        matrix = replace(schema, accepts_missing=True).encode(table)
         assert np.array_equal(matrix, [[1, 0], [np.nan, 0]], equal_nan=True)
+
+    def test_the_first_missing_number_is_named(self):
+        table = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.nan]})
+        with pytest.raises(ValueError, match=r"feature 'b' has no value in row 1 .*; fill them in"):
+            Schema.numeric(2, ["a", "b"]).encode(table)
+        with pytest.raises(ValueError, match=r"feature 1 is -inf in row 0 "):
+            Schema.numeric(2).encode([[np.nan, -np.inf], [np.inf, 1.0]])
+
+    @pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+    def test_missing_categories_that_are_accepted(self, missing):
+        """NaN, while a category that is not among the labels has its code, in every kind of table."""
+        schema = Schema(1, ("c",), (("x", "y"),), accepts_missing=True)
+        expected = [2.0, np.nan, 1.0]
+        values = ["z", missing, "y"]
+        for column in (values, pd.Categorical(values), pd.array(values, dtype="string")):
+            np.testing.assert_array_equal(schema.encode(pd.DataFrame({"c": column})).ravel(), expected)
+        np.testing.assert_array_equal(schema.encode([[value] for value in values]).ravel(), expected)
+        for kind in (pl.String, pl.Categorical):
+            table = pl.DataFrame({"c": pl.Series(["z", None, "y"], dtype=kind)})
+            np.testing.assert_array_equal(schema.encode(table).ravel(), expected)
+        numbers = Schema(1, None, ((10, 20),), accepts_missing=True)
+        np.testing.assert_array_equal(numbers.encode(np.array([[30.0], [np.nan], [20.0]])).ravel(), expected)
 
     @pytest.mark.parametrize("kind", [list, np.array, pd.DataFrame, pl.DataFrame])
     def test_refuses_infinity(self, kind):
-        for allow_nan in (False, True):
+        for accepts_missing in (False, True):
             with pytest.raises(ValueError, match="Input X contains infinity"):
-                Schema.numeric(1).encode(kind([[np.inf]]), allow_nan=allow_nan)
+                Schema(1, None, (None,), accepts_missing).encode(kind([[np.inf]]))
 
     @pytest.mark.parametrize(
         ("table", "error", "message"),
@@ -365,6 +388,29 @@ class TestDecode:
         assert array[:, 1].tolist() == ["y", None, None]
         assert np.isnan(array[1, 0])
 
+    @pytest.mark.parametrize(
+        ("labels", "unseen"),
+        [
+            (("x", "y"), "unseen"),
+            (("unseen", "y"), "(unseen)"),
+            ((3, 10), 11),
+            ((0.5, 2.5), 3),
+            ((False, True), 2),
+            ((), 0),
+            ((1, "x"), "unseen"),
+        ],
+        ids=str,
+    )
+    def test_missing_and_unseen_are_told_apart_where_missing_is_accepted(self, labels, unseen):
+        rows = np.array([[len(labels)], [np.nan]])
+        for names in (None, ("c",)):
+            schema = Schema(1, names, (labels,), accepts_missing=True)
+            table = schema.decode(rows)
+            values = list(table.ravel() if names is None else table["c"])
+            assert values[0] == unseen
+            assert pd.isna(values[1])
+            assert np.array_equal(schema.encode(table), rows, equal_nan=True)
+
     def test_without_pandas_names_are_dropped(self, monkeypatch):
         monkeypatch.setattr("hardwood.table._pandas_if_installed", lambda: None)
         table = Schema(2, ("a", "c"), (None, ("x", "y"))).decode([[1.0, 1.0]])
@@ -383,6 +429,7 @@ class TestJson:
         for schema in (
             Schema(len(categories), names, categories),
             Schema(len(categories), None, categories),
+            Schema(len(categories), None, categories, accepts_missing=True),
         ):
             read = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
             assert read == schema

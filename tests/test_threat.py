@@ -5,6 +5,7 @@ import itertools
 import math
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -434,6 +435,22 @@ class TestContains:
     def test_nan_is_never_reached(self):
         X, X_adv = [[1.0, 1.0]] * 3, [[np.nan, 1.0], [np.nan, np.nan], [5.0, 5.0]]
         assert ThreatModel("<>").contains(X, X_adv).tolist() == [False, False, True]
+
+    def test_a_missing_number_stays_missing(self):
+        X, X_adv = [[np.nan, 1.0]] * 3, [[np.nan, 1.5], [0.0, 1.0], [np.nan, np.nan]]
+        for threat in (1, "<>"):
+            assert ThreatModel(threat).contains(X, X_adv).tolist() == [True, False, False]
+        nobody = ThreatModel("<>", attacking_classes=[])
+        assert nobody.contains(X, [[np.nan, 1.0], [np.nan, 1.5], [0.0, 1.0]], [0] * 3).tolist() == [True, False, False]
+
+    def test_a_missing_category(self):
+        """It stays missing in a table that may have some; elsewhere it is one never seen, like any other of those."""
+        X, X_adv = [[1.0, None], [1.0, None], [1.0, "red"]], [[1.0, None], [1.0, "red"], [1.0, None]]
+        threat = ThreatModel([None, "<>"])
+        assert threat.contains(X, X_adv, schema=COLORS).tolist() == [True, True, True]
+        accepting = replace(COLORS, accepts_missing=True)
+        assert threat.contains(X, X_adv, schema=accepting).tolist() == [True, False, False]
+        assert threat.contains([[1.0, "red"]], [[1.0, "pink"]], schema=accepting).tolist() == [True]
 
     @given(
         st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=8),

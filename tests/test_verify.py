@@ -1,5 +1,6 @@
 """Certificates and attacks for ensembles, against enumeration."""
 
+import dataclasses
 import time
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from hardwood import (
     RobustTreeClassifier,
@@ -61,20 +62,21 @@ class TestAgainstEnumeration:
             expected = len(enumerating.adversarial_points(trees, row, own, reach)) > 0
             assert status == ("vulnerable" if expected else "robust")
 
-    @settings(max_examples=150)
-    @given(st.integers(0, 2**32))
-    def test_distances(self, seed: int) -> None:
+    @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
+    @settings(max_examples=60)
+    @given(seed=st.integers(0, 2**32))
+    def test_distances(self, norm: float, seed: int) -> None:
         trees, rows, label, threat = random_case(seed)
         reach = threat.resolve(trees.schema, trees.labels)
-        weight = np.random.default_rng(seed).choice([0.5, 1.0, 3.0], trees.schema.n_features)
-        result = attack(trees, trees.schema.decode(rows), None, threat, feature_weight=weight)
+        weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)
+        result = attack(trees, trees.schema.decode(rows), None, threat, norm=norm, feature_weight=weight)
         np.testing.assert_array_equal(result.lower, result.distance)
         for row, own, distance in zip(rows, label, result.distance, strict=True):
             points = enumerating.adversarial_points(trees, row, own, reach)
             nearest = np.inf
             if len(points):
-                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, np.inf, weight).min()
-            np.testing.assert_allclose(distance, nearest, rtol=1e-12)
+                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+            np.testing.assert_allclose(distance, nearest, rtol=1e-12, atol=1e-300)
 
     @settings(max_examples=60)
     @given(st.integers(0, 2**32))
@@ -88,6 +90,55 @@ class TestAgainstEnumeration:
             worst = margin(trees, points, np.full(len(points), own)).min()
             doubt = rounding_doubt(trees) + 1e-6  # the division is rounded, too
             assert certificate.lower[k] - doubt <= worst <= certificate.upper[k] + doubt
+
+
+def random_regression(seed: int) -> tuple[TreeEnsemble, np.ndarray, ThreatModel]:
+    generator = np.random.default_rng(seed)
+    schema = attacking.random_schema(generator)
+    trees = attacking.random_trees(generator, schema, int(generator.integers(1, 6)), 2, 2, "logistic")
+    trees = dataclasses.replace(trees, link="value", classes=None)
+    rows = attacking.random_rows(generator, trees, 3)
+    return trees, rows, ThreatModel(attacking.random_threat(generator, schema))
+
+
+class TestRegression:
+    @settings(max_examples=60)
+    @given(st.integers(0, 2**32))
+    def test_intervals_against_enumeration(self, seed: int) -> None:
+        trees, rows, threat = random_regression(seed)
+        reach = threat.resolve(trees.schema)
+        tolerance = float(np.random.default_rng(seed).choice([0.0, 0.5, 2.0]))
+        certificate = verify(trees, trees.schema.decode(rows), None, threat, tolerance=tolerance)
+        doubt = 2.0 * rounding_doubt(trees) + 1e-6 * np.abs(trees.output(rows)).max()
+        for k, row in enumerate(rows):
+            outputs = trees.output(enumerating.reachable_points(trees, row, 0, reach))[:, 0].astype(np.float64)
+            assert certificate.lower[k] <= outputs.min() <= certificate.lower[k] + doubt
+            assert certificate.upper[k] >= outputs.max() >= certificate.upper[k] - doubt
+            off = np.abs(outputs - float(trees.output(row[None])[0, 0])).max()
+            if abs(off - tolerance) > 2.0 * doubt:
+                assert certificate.status[k] == ("vulnerable" if off > tolerance else "robust")
+
+    def test_forest_on_targets(self) -> None:
+        table = load_dataset("diabetes")
+        X, y = table.data[:, :7], table.data[:, 7]
+        model = RandomForestRegressor(20, max_depth=4, random_state=0, n_jobs=1).fit(X, y)
+        certificate = verify(model, X[:40], y[:40], 1.0, tolerance=12.0)
+        fails = certificate.status == "vulnerable"
+        assert 0 < fails.sum() < 40
+        assert (np.abs(model.predict(certificate.witness[fails]) - y[:40][fails]) > 12.0).all()
+        moved = X[:40] + np.random.default_rng(0).uniform(-1.0, 1.0, X[:40].shape)
+        assert (model.predict(moved) <= certificate.upper).all()
+        assert (model.predict(moved) >= certificate.lower).all()
+
+    @pytest.mark.parametrize("tolerance", [None, -1.0, "wide", True])
+    def test_tolerance_is_asked_for(self, tolerance: Any) -> None:
+        trees, rows, threat = random_regression(3)
+        with pytest.raises(ValueError, match=r"tolerance=.*the model is a regression"):
+            verify(trees, trees.schema.decode(rows), None, threat, tolerance=tolerance)
+
+    def test_tolerance_of_a_classifier(self, forest: Any) -> None:
+        with pytest.raises(ValueError, match=r"tolerance=1.0: the model is a classifier"):
+            verify(forest[0], forest[2], None, 0.1, tolerance=1.0)
 
 
 class TestForests:
@@ -173,10 +224,6 @@ class TestLimits:
     def test_bad_limits(self, forest: Any, time_limit: Any) -> None:
         with pytest.raises(ValueError, match="time_limit="):
             verify(forest[0], forest[2], None, 0.1, time_limit=time_limit)
-
-    def test_norms_of_ensembles(self, forest: Any) -> None:
-        with pytest.raises(ValueError, match=r"norm=2: the model has 30 trees"):
-            attack(forest[0], forest[2], norm=2)
 
 
 def test_one_tree_agrees_with_its_own_search() -> None:

@@ -19,12 +19,14 @@ def open_table(X: Any) -> Any:
     """Return a DataFrame as it is and anything else as a two-dimensional array of its own dtype."""
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
         return X  # nothing to check: small tables should not wait for check_array
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        return X
-    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
-        # Left to itself, NumPy turns the numbers of a mixed list into text.
-        X = np.asarray(X, dtype=object)
-    return check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+            # Left to itself, NumPy turns the numbers of a mixed list into text.
+            X = np.asarray(X, dtype=object)
+        X = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
+    if X.shape[0] == 0:
+        raise ValueError(f"X has 0 sample(s) (shape={X.shape}): expected a table of at least one row")
+    return X
 
 
 def get_column(table: Any, j: int) -> Any:
@@ -128,25 +130,42 @@ def _number(value: Any, where: str) -> float:
         raise TypeError(f"X: {where} holds {value!r}: {error}; {remedy}") from None
 
 
-def read_codes(column: Any, labels: tuple[Label, ...], where: str) -> np.ndarray:
-    """Return a categorical column as codes; what is not among the labels gets one past the last."""
+def read_codes(column: Any, labels: tuple[Label, ...], where: str, *, keep_missing: bool = False) -> np.ndarray:
+    """Return a categorical column as codes; what is not among the labels gets one past the last.
+
+    With `keep_missing` a missing value is NaN, otherwise it is not among the labels.
+    """
     unseen = len(labels)
     code_of = {label: code for code, label in enumerate(labels)}
     if str(column.dtype) == "category":
         # pandas: look each category up once, not each row. A missing value has code -1: the last.
         codes = [code_of.get(category, unseen) for category in column.cat.categories]
-        return np.array([*codes, unseen])[column.cat.codes.to_numpy()]
+        return np.array([*codes, math.nan if keep_missing else unseen])[column.cat.codes.to_numpy()]
     values = _values(column).tolist()
     try:
-        return np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
+        found = np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
     except TypeError as error:
         raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+    if keep_missing:
+        found[[row for row in np.flatnonzero(found == unseen).tolist() if _is_missing(values[row])]] = math.nan
+    return found
 
 
-def labels_of(codes: np.ndarray, labels: tuple[Label, ...]) -> np.ndarray:
-    """Return the labels of codes, None for NaN and for the code of categories never seen."""
-    label_of = np.array([*labels, None], dtype=object)
-    return label_of[np.where(np.isnan(codes), len(labels), codes).astype(np.intp)]
+def labels_of(codes: np.ndarray, labels: tuple[Label, ...], unseen: Label | None) -> np.ndarray:
+    """Return the labels of codes: None for NaN, `unseen` for the code of categories that are not among the labels."""
+    label_of = np.array([*labels, unseen, None], dtype=object)
+    return label_of[np.where(np.isnan(codes), len(labels) + 1, codes).astype(np.intp)]
+
+
+def name_unseen(labels: tuple[Label, ...]) -> Label:
+    """Return something that is not among the labels, but like them: the next number, or a word."""
+    numbers = [label for label in labels if not isinstance(label, str)]
+    if len(numbers) == len(labels):
+        return math.floor(max(numbers, default=-1)) + 1
+    name = "unseen"
+    while name in labels:
+        name = f"({name})"
+    return name
 
 
 def read_labels(column: Any, where: str) -> tuple[Label, ...]:

@@ -10,7 +10,9 @@ from hardwood.bit_sets import pack_sets
 from hardwood.table import Schema
 
 FORMAT = "hardwood.TreeEnsemble"
-VERSION = 1
+VERSION = 2
+# Version 1 did not say whether a model accepts missing values: such a model is read as one that does not.
+READABLE = (1, 2)
 LINKS = ("probability", "logistic", "softmax", "score", "value")
 
 _NODE_ARRAYS = {
@@ -65,7 +67,10 @@ def read_document(text: str | bytes, source: str) -> dict[str, Any]:
 def _read(document: Any) -> dict[str, Any]:
     _require(isinstance(document, dict) and document.get("format") == FORMAT, f"its 'format' is not {FORMAT!r}")
     version = document["version"]
-    _require(version == VERSION, f"its version is {version!r}; this hardwood reads version {VERSION}")
+    _require(
+        type(version) is int and version in READABLE,
+        f"its version is {version!r}; this hardwood reads versions up to {VERSION}",
+    )
     schema = Schema.from_dict(document["schema"])
     for key in ("nodes", "left_categories"):
         _require(isinstance(document[key], dict), f"{key} must be an object")

@@ -36,10 +36,10 @@ class TreeEnsemble:
     """A sum of decision trees, as flat arrays over all nodes of all trees.
 
     An inner node sends a row left iff ``x <= threshold`` (numerical) or its category is in the node's set
-    (categorical); a missing value goes left iff ``missing_left``. The output is ``base_score`` plus the values of the
-    leaves reached, added tree by tree in ``precision`` and divided by ``divisor``. With one output per class the
-    predicted class is the first with the largest output; with a single output it is the second class iff the output is
-    greater than ``cut``.
+    (categorical); a missing value goes left iff ``missing_left``, and tables may hold some iff the schema accepts them.
+    The output is ``base_score`` plus the values of the leaves reached, added tree by tree in ``precision`` and divided
+    by ``divisor``. With one output per class the predicted class is the first with the largest output; with a single
+    output it is the second class iff the output is greater than ``cut``.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class TreeEnsemble:
         What the outputs are: class probabilities; log-odds of the second class; log-odds of every class; scores of
         classes that are not probabilities; predicted values of a regression.
     classes : ndarray, the class labels; None for a regression
-    schema : Schema, the columns the model reads
+    schema : Schema, the columns the model reads, and whether their values may be missing
     precision : {"float64", "float32"}, default="float64", what the outputs are added up in
     divisor : float, default=1.0, what the sum is divided by
     cut : float, default=0.0, where a single output turns from the first to the second class
@@ -109,7 +109,7 @@ class TreeEnsemble:
     def labels(self) -> np.ndarray:
         """The class labels of a classifier."""
         if self.classes is None:
-            raise TypeError("this model is a regression: it has no classes")
+            raise TypeError("model: this one is a regression, which has no classes; expected a classifier")
         return self.classes
 
     @property
@@ -252,13 +252,21 @@ class TreeEnsemble:
                 sets[self.right[node]] &= ~left_sets[node]
         return LeafBoxes(np.arange(self.n_nodes, dtype=np.int32), low, high, allowed)
 
-    def empty_nodes(self) -> np.ndarray:
-        """Say of each node whether no input at all can get there, because two splits above it contradict each other."""
+    def contradictions(self) -> np.ndarray:
+        """Say of each node whether the split that leads to it contradicts splits on the same feature above.
+
+        No value of that feature gets to such a node; only a missing one may.
+        """
         boxes = self.node_boxes()
-        empty = np.asarray((boxes.low >= boxes.high).any(axis=1))
-        for sets in boxes.allowed.values():
-            empty |= ~sets.any(axis=1)
-        return empty
+        contradicts = np.zeros(self.n_nodes, dtype=bool)
+        inner = np.flatnonzero(self.feature >= 0)
+        feature = self.feature[inner]
+        for child in (self.left[inner], self.right[inner]):
+            contradicts[child] = boxes.low[child, feature] >= boxes.high[child, feature]
+            for j, sets in boxes.allowed.items():
+                own = child[feature == j]
+                contradicts[own] = ~sets[own].any(axis=1)
+        return contradicts
 
     def leaf_boxes(self) -> LeafBoxes:
         """Return the box of every leaf of every tree.

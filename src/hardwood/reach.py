@@ -52,7 +52,9 @@ class Reach:
         """Return the lowest and the highest value that each number can be moved to.
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
-        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else.
+        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else. A missing value, a
+        number or a category, stays missing, and none can be made missing: an attacker who hides
+        a value is another threat than one who changes it.
 
         Parameters
         ----------
@@ -64,7 +66,8 @@ class Reach:
         Returns
         -------
         lo, hi : ndarray of shape (n_rows, n_features)
-            Both equal to `X` in categorical columns and in rows of classes that do not attack.
+            Both equal to `X` in categorical columns and in rows of classes that do not attack, and
+            NaN where `X` is.
 
         Examples
         --------
@@ -86,10 +89,14 @@ class Reach:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
         lo, hi = self.box(X, class_index)
         inside = (lo <= X_adv) & (X_adv <= hi)
+        is_missing = np.isnan(X), np.isnan(X_adv)
+        inside |= is_missing[0] & is_missing[1]
+        is_known = ~(is_missing[0] | is_missing[1])
         for j, allowed in enumerate(self.categories):
             if allowed is not None:
-                a, b = X[:, j].astype(np.intp), X_adv[:, j].astype(np.intp)
-                inside[:, j] = np.where(self.attacks[class_index], allowed[a, b], a == b)
+                row = np.flatnonzero(is_known[:, j])
+                a, b = X[row, j].astype(np.intp), X_adv[row, j].astype(np.intp)
+                inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
         return np.asarray(inside.all(axis=1))
 
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

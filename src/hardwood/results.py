@@ -13,9 +13,10 @@ class AttackResult:
     Attributes
     ----------
     found : ndarray of bool, shape (n_samples,)
-        Whether there is an adversarial example. A row that is misclassified as it stands is its own example.
+        Whether there is an adversarial example. A row that is misclassified as it stands is its own example. Ask this,
+        not `X_adv`, which rows have one: an example of a row with missing values has missing values, too.
     X_adv : array or DataFrame, shape (n_samples, n_features)
-        The examples, as the kind of table that was attacked; missing values where there is none.
+        The examples, as the kind of table that was attacked; a row of missing values where there is none.
     distance : ndarray of float, shape (n_samples,)
         How far each example is from its row; infinite where none was found.
     lower : ndarray of float, shape (n_samples,)
@@ -43,9 +44,11 @@ class Certificate:
         row that is misclassified as it stands counts as vulnerable. "unknown": not decided within the time limit.
     lower, upper : ndarray of float, shape (n_samples,)
         Bounds on the worst margin that the attacker can force: how far the output of the true class stays ahead of the
-        best other one. `lower > 0` proves a row robust, `upper` is attained by a point that was found.
+        best other one. `lower > 0` proves a row robust, `upper` is attained by a point that was found. For a
+        regression: no attacker can bring the output below `lower` or above `upper`.
     witness : array or DataFrame, shape (n_samples, n_features)
-        For vulnerable rows a point within reach that the model gives another class; missing values elsewhere.
+        For vulnerable rows a point within reach that the model gives another class, with missing values where the row
+        has them; rows of missing values elsewhere.
     """
 
     status: np.ndarray

@@ -18,6 +18,7 @@ from hardwood.columns import (
     get_column,
     is_plain_numbers,
     labels_of,
+    name_unseen,
     open_table,
     read_codes,
     read_labels,
@@ -32,7 +33,7 @@ class Schema:
 
     A schema turns a table into the float64 matrix that the kernels work on, and back. Numbers stay
     what they are; label ``k`` of a categorical column becomes the number ``k``. With ``c`` labels,
-    ``c`` is the code of every value that is not among them, missing values included.
+    ``c`` is the code of every value that is not among them.
 
     Parameters
     ----------
@@ -42,6 +43,10 @@ class Schema:
         One name per column, or None for a table without names.
     categories : sequence
         Per column None (numerical) or its labels: str, int, finite float or bool, each once.
+    accepts_missing : bool, default=False
+        Whether values may be missing: a model knows where to send them. Then they are NaN in the
+        matrix, in categorical columns too. Otherwise a missing number is refused, and a missing
+        category counts as one that is not among the labels.
 
     Examples
     --------
@@ -49,7 +54,7 @@ class Schema:
     >>> table = pd.DataFrame({"age": [31, 54], "color": pd.Categorical(["red", "blue"])})
     >>> schema = Schema.from_table(table)
     >>> schema
-    Schema(n_features=2, feature_names=('age', 'color'), categories=(None, ('blue', 'red')))
+    Schema(n_features=2, feature_names=('age', 'color'), categories=(None, ('blue', 'red')), accepts_missing=False)
     >>> schema.encode(table)
     array([[31.,  1.],
            [54.,  0.]])
@@ -58,6 +63,7 @@ class Schema:
     n_features: int
     feature_names: tuple[str, ...] | None
     categories: tuple[tuple[Label, ...] | None, ...]
+    accepts_missing: bool = False
 
     def __post_init__(self) -> None:
         n, names, categories = self.n_features, self.feature_names, self.categories
@@ -73,6 +79,8 @@ class Schema:
         for j, labels in enumerate(categories):
             if labels is not None:
                 check_labels(labels, f"categories of {say_where(names, j)}")
+        if not isinstance(self.accepts_missing, bool):
+            raise ValueError(f"accepts_missing: expected true or false, got {self.accepts_missing!r}")
         object.__setattr__(self, "n_features", int(n))
         object.__setattr__(self, "feature_names", None if names is None else tuple(names))
         as_tuples = tuple(None if labels is None else tuple(labels) for labels in categories)
@@ -85,7 +93,7 @@ class Schema:
         Examples
         --------
         >>> Schema.numeric(2)
-        Schema(n_features=2, feature_names=None, categories=(None, None))
+        Schema(n_features=2, feature_names=None, categories=(None, None), accepts_missing=False)
         """
         names = None if feature_names is None else tuple(feature_names)
         return cls(n_features, names, (None,) * n_features)
@@ -130,15 +138,14 @@ class Schema:
                 categories.append(None)
         return cls(n_features, names, tuple(categories))
 
-    def encode(self, X: Any, *, allow_nan: bool = False) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """Turn a table into the matrix that the kernels work on.
 
         Parameters
         ----------
         X : pandas or polars DataFrame, or array-like of shape (n_rows, n_features)
-            Categorical columns hold labels, never codes, whatever the container.
-        allow_nan : bool, default False
-            Whether numerical values may be missing.
+            Categorical columns hold labels, never codes, whatever the container. A value is missing
+            if it is NaN, None or a marker of pandas. Infinity is no number here.
 
         Returns
         -------
@@ -151,6 +158,9 @@ class Schema:
         >>> schema.encode([[0.5, "red"], [1.5, "purple"]])
         array([[0.5, 1. ],
                [1.5, 2. ]])
+        >>> Schema(2, None, (None, ("blue", "red")), accepts_missing=True).encode([[None, "red"], [1.5, None]])
+        array([[nan, 1. ],
+               [1.5, nan]])
         """
         table = open_table(X)
         self._check_columns(table)
@@ -160,15 +170,19 @@ class Schema:
             matrix = np.empty((len(table), self.n_features))
             for j, labels in enumerate(self.categories):
                 column, where = get_column(table, j), say_where(self.feature_names, j)
-                matrix[:, j] = read_numbers(column, where) if labels is None else read_codes(column, labels, where)
+                if labels is None:
+                    matrix[:, j] = read_numbers(column, where)
+                else:
+                    matrix[:, j] = read_codes(column, labels, where, keep_missing=self.accepts_missing)
         if type(matrix) is np.ndarray:
             matrix = np.ascontiguousarray(matrix, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 if matrix.size and np.isfinite(matrix.sum()):
                     return matrix
-        # Something may not be finite: check_array says what.
-        finite = "allow-nan" if allow_nan else True
-        return np.asarray(check_array(matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=finite))
+        # Something may not be finite.
+        matrix = check_array(matrix, dtype=np.float64, order="C", input_name="X", ensure_all_finite=False)
+        self._check_finite(matrix)
+        return np.asarray(matrix)
 
     def decode(self, matrix: Any) -> Any:
         """Turn a matrix back into a table that a person can read.
@@ -183,13 +197,17 @@ class Schema:
         DataFrame or ndarray
             A pandas DataFrame if the columns have names and pandas is installed. Otherwise an
             array: of float64, or of objects if a column is categorical. A category that is not in
-            the schema is a missing value.
+            the schema is a missing value; if missing is something else (`accepts_missing`), it is
+            a label that is not among those of its column, such as "unseen" or the next number.
 
         Examples
         --------
         >>> Schema(2, None, (None, ("blue", "red"))).decode([[0.5, 1.0], [1.5, 2.0]])
         array([[0.5, 'red'],
                [1.5, None]], dtype=object)
+        >>> Schema(2, None, (None, ("blue", "red")), accepts_missing=True).decode([[np.nan, 1.0], [1.5, 2.0]])
+        array([[nan, 'red'],
+               [1.5, 'unseen']], dtype=object)
         """
         matrix = np.asarray(matrix, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_features:
@@ -199,13 +217,15 @@ class Schema:
             table = matrix if self._is_numerical else matrix.astype(object)
             for j, labels in enumerate(self.categories):
                 if labels is not None:
-                    table[:, j] = labels_of(matrix[:, j], labels)
+                    table[:, j] = labels_of(matrix[:, j], labels, self._unseen(labels))
             return table
         frame = pandas.DataFrame(matrix, columns=list(self.feature_names or ()))
         for j, labels in enumerate(self.categories):
             if labels is not None:
-                values = labels_of(matrix[:, j], labels)
-                frame[self.name(j)] = pandas.Categorical(values, categories=list(labels))
+                unseen = self._unseen(labels)
+                values = labels_of(matrix[:, j], labels, unseen)
+                known = [*labels, unseen] if unseen is not None and unseen in values else list(labels)
+                frame[self.name(j)] = pandas.Categorical(values, categories=known)
         return frame
 
     def key(self, j: int) -> str | int:
@@ -234,17 +254,18 @@ class Schema:
         Examples
         --------
         >>> Schema(1, ("color",), (("blue", "red"),)).to_dict()
-        {'n_features': 1, 'feature_names': ['color'], 'categories': [['blue', 'red']]}
+        {'n_features': 1, 'feature_names': ['color'], 'categories': [['blue', 'red']], 'accepts_missing': False}
         """
         return {
             "n_features": self.n_features,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "categories": [None if labels is None else list(labels) for labels in self.categories],
+            "accepts_missing": self.accepts_missing,
         }
 
     @classmethod
     def from_dict(cls, record: Any) -> Schema:
-        """Read back what `to_dict` wrote, and check it.
+        """Read back what `to_dict` wrote, and check it; without a word on missing values there are none.
 
         Examples
         --------
@@ -252,8 +273,8 @@ class Schema:
         >>> Schema.from_dict(schema.to_dict()) == schema
         True
         """
-        expected = ["categories", "feature_names", "n_features"]
-        if not isinstance(record, Mapping) or sorted(map(str, record)) != expected:
+        expected = ["accepts_missing", "categories", "feature_names", "n_features"]
+        if not isinstance(record, Mapping) or sorted({*map(str, record), "accepts_missing"}) != expected:
             found = list(record) if isinstance(record, Mapping) else record
             raise ValueError(f"schema: expected an object with the keys {expected}, got {found!r}")
         return cls(**record)
@@ -261,6 +282,27 @@ class Schema:
     @property
     def _is_numerical(self) -> bool:
         return all(labels is None for labels in self.categories)
+
+    def _unseen(self, labels: tuple[Label, ...]) -> Label | None:
+        """Return what stands for a category that is not among the labels."""
+        return name_unseen(labels) if self.accepts_missing else None
+
+    def _check_finite(self, matrix: np.ndarray) -> None:
+        """Refuse infinity and, unless they are accepted, missing values; the first is named."""
+        infinite = np.isinf(matrix)
+        if infinite.any():
+            row, j = map(int, np.argwhere(infinite)[0])
+            raise ValueError(
+                f"Input X contains infinity: {say_where(self.feature_names, j)} is {matrix[row, j]:g} in row {row} "
+                "(counted from 0); expected finite numbers"
+            )
+        missing = np.isnan(matrix)
+        if missing.any() and not self.accepts_missing:
+            row, j = map(int, np.argwhere(missing)[0])
+            raise ValueError(
+                f"Input X contains NaN: {say_where(self.feature_names, j)} has no value in row {row} (counted from 0), "
+                "and this model has no place for missing values; fill them in, or leave out such rows"
+            )
 
     def _check_columns(self, table: Any) -> None:
         """Refuse a table with other columns, in the words that `check_estimator` looks for."""

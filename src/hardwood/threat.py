@@ -148,7 +148,8 @@ class ThreatModel:
         Parameters
         ----------
         X, X_adv : tables of the same shape
-            The rows before and after. A NaN in `X_adv` is never reached; a missing category
+            The rows before and after. A missing number stays missing, and no other becomes
+            missing. So does a missing category if `schema` accepts missing values; otherwise it
             counts as one never seen.
         y : array-like of shape (n_rows,), or None
             The classes of the rows; needed if only some classes attack.
@@ -171,10 +172,16 @@ class ThreatModel:
             schema = _extended(self._entries(schema), schema)
         else:
             schema = self.extend(schema)
-        before, after = schema.encode(X), schema.encode(X_adv, allow_nan=True)
+        accepting = replace(schema, accepts_missing=True)
+        before, after = accepting.encode(X), accepting.encode(X_adv)
         if len(before) != len(after):
             raise ValueError(f"X_adv: {len(after)} rows, but X has {len(before)}")
         moves = self._moves(y, len(before))
+        if not schema.accepts_missing:
+            for j, labels in enumerate(schema.categories):
+                if labels is not None:
+                    for matrix in (before, after):
+                        matrix[np.isnan(matrix[:, j]), j] = len(labels)
         reach = _reach(self._entries(schema), schema, np.array([False, True]))
         return reach.contains(before, after, moves.astype(np.intp))
 

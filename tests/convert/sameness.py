@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hardwood import TreeEnsemble
+from hardwood import TreeEnsemble, adversarial_accuracy, attack, verify
 
 N_ROWS = 10_000
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -78,9 +79,33 @@ def assert_predicts(ensemble: TreeEnsemble, rows: np.ndarray, labels: Any) -> No
     assert np.array_equal(ours, labels)
 
 
+def assert_same_at_the_door(ensemble: TreeEnsemble, rows: np.ndarray, predict: Callable[[Any], Any]) -> None:
+    """`predict` of a table of numbers says what the source says, in float64 and float32, missing values included."""
+    finite = np.where(np.isinf(rows), 0.0, rows)  # the door has no place for infinity
+    assert len(rows) >= N_ROWS
+    assert np.isnan(finite).any() == ensemble.schema.accepts_missing
+    for table in (finite, finite.astype(np.float32)):
+        assert np.array_equal(ensemble.predict(table), predict(table))
+
+
+def assert_attacks_fool(model: Any, X: np.ndarray, y: np.ndarray) -> None:
+    """Examples of rows with missing values fool the source itself, and lack the same values."""
+    result, certificate = attack(model, X, y, 0.2), verify(model, X, y, 0.2)
+    found = result.found
+    assert 0 < found.sum() < len(X)
+    assert np.isnan(X[found]).any()
+    assert np.array_equal(found, certificate.status == "vulnerable")
+    for examples in (result.X_adv[found], certificate.witness[found]):
+        assert (model.predict(examples) != y[found]).all()
+        assert np.array_equal(np.isnan(examples), np.isnan(X[found]))
+        assert np.nanmax(np.abs(examples - X[found])) <= 0.2 + 1e-12
+    assert adversarial_accuracy(model, X, y, 0.2) == 1.0 - found.mean()
+
+
 def assert_survives_json(ensemble: TreeEnsemble, rows: np.ndarray) -> None:
     """What was imported can be saved and read without a change."""
     again = TreeEnsemble.parse_json(ensemble.to_json())
+    assert again.schema == ensemble.schema
     assert_same_bits(again.output(rows), ensemble.output(rows))
     if ensemble.classes is not None:
         assert np.array_equal(again.decide(rows), ensemble.decide(rows))

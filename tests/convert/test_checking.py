@@ -37,7 +37,6 @@ def check(model: Any, ensemble: TreeEnsemble) -> None:
         lambda rows: model.predict(ensemble.schema.decode(rows)),
         "the model",
         output=lambda rows: model.decision_function(ensemble.schema.decode(rows)),
-        missing=True,
     )
 
 

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sameness import (
+    assert_attacks_fool,
     assert_predicts,
+    assert_same_at_the_door,
     assert_same_bits,
     assert_survives_json,
     hugging_rows,
@@ -43,14 +45,20 @@ def check_booster(booster: Any, ensemble: TreeEnsemble, to_source: Any = lambda 
     # Where a split only parts missing values from others, its threshold is the largest float: below infinity.
     infinite = bool((ensemble.threshold < np.finfo(np.float64).max).all())
     rows = hugging_rows(ensemble, missing=True, infinite=infinite)
+
+    def predict(table: np.ndarray) -> np.ndarray:
+        predicted = booster.predict(table)
+        if ensemble.classes is None:
+            return predicted
+        return predicted > 0.5 if predicted.ndim == 1 else predicted.argmax(axis=1)
+
     for table in (rows, rows.astype(np.float32)):
         encoded = table.astype(np.float64)
         raw = booster.predict(to_source(encoded), raw_score=True)
         assert_same_bits(ensemble.output(encoded), raw / ensemble.divisor)
-        predicted = booster.predict(to_source(table))
-        if ensemble.classes is not None:
-            predicted = predicted > 0.5 if predicted.ndim == 1 else predicted.argmax(axis=1)
-        assert_predicts(ensemble, encoded, predicted)
+        assert_predicts(ensemble, encoded, predict(to_source(table)))
+    if all(labels is None for labels in ensemble.schema.categories):
+        assert_same_at_the_door(ensemble, rows, predict)
     assert_survives_json(ensemble, rows[:500])
 
 
@@ -100,11 +108,19 @@ def test_estimators(kind: str, n_classes: int) -> None:
     rows = hugging_rows(ensemble, missing=True, infinite=True)
     for table in (rows, rows.astype(np.float32)):
         assert_predicts(ensemble, table.astype(np.float64), model.predict(table))
+    assert_same_at_the_door(ensemble, rows, model.predict)
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = getattr(lgb, kind)(**SMALL).fit(frame, labels)
     ensemble = as_ensemble(model)
     assert ensemble.schema.feature_names == ("a", "b", "c", "d")
     assert np.array_equal(ensemble.predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_attacks_on_rows_with_missing_values(n_classes: int) -> None:
+    X = with_missing(make_table())
+    y = make_target(X, n_classes)
+    assert_attacks_fool(lgb.LGBMClassifier(**SMALL).fit(X, y), X[:80], y[:80])
 
 
 def test_a_ranker() -> None:
@@ -229,12 +245,14 @@ class TestCategories:
         assert len(categories[2] or ()) == 70
         assert categories[3] == (10, 20, 30)
         assert (ensemble.category_start >= 0).sum() > 5
-        present = X.dropna()
-        assert np.array_equal(ensemble.predict(present), model.predict(present))
-        strange = present.assign(color=pd.Categorical(["purple"] * len(present)))
+        assert X.isna().any().tolist() == [True, True, False, False]
+        assert np.array_equal(ensemble.predict(X), model.predict(X))
+        strange = X.assign(color=pd.Categorical(["purple"] * len(X)))
         assert np.array_equal(ensemble.predict(strange), model.predict(strange))
         rows = hugging_rows(ensemble, missing=True)
-        assert_predicts(ensemble, rows, model.predict(ensemble.schema.decode(rows)))
+        table = ensemble.schema.decode(rows)
+        assert_predicts(ensemble, rows, model.predict(table))
+        assert np.array_equal(ensemble.predict(table), model.predict(table))
         check_booster(model.booster_, ensemble)
         model.booster_.save_model(tmp_path / "model.txt")
         assert as_ensemble(tmp_path / "model.txt").to_json() == ensemble.to_json()
@@ -259,8 +277,7 @@ class TestCategories:
             return table
 
         check_booster(booster, ensemble, to_source)
-        present = X[~np.isnan(X).any(axis=1)]
-        assert np.array_equal(ensemble.predict(present), booster.predict(present) > 0.5)
+        assert np.array_equal(ensemble.predict(X), booster.predict(X) > 0.5)
 
     def test_ordered_categories_are_refused(self) -> None:
         """They are compared as numbers, and the model does not say which columns they are."""
@@ -276,8 +293,7 @@ class TestCategories:
         model = lgb.LGBMClassifier(**SMALL).fit(X, y)
         ensemble = as_ensemble(model)
         assert ensemble.schema.categories[0] == ("same",)
-        present = X.dropna()
-        assert np.array_equal(ensemble.predict(present), model.predict(present))
+        assert np.array_equal(ensemble.predict(X), model.predict(X))
 
 
 class TestFiles:

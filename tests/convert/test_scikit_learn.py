@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sameness import (
     assert_predicts,
+    assert_same_at_the_door,
     assert_same_bits,
     assert_survives_json,
     hugging_rows,
@@ -20,6 +21,7 @@ from sameness import (
     with_missing,
 )
 from sklearn import config_context
+from sklearn.base import RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -140,7 +142,25 @@ def test_missing_values(model: Any, seen: bool) -> None:
     ensemble = as_ensemble(model)
     rows = hugging_rows(ensemble, missing=True)
     check_same(model, ensemble, rows)
+    assert_same_at_the_door(ensemble, rows, model.predict)
     assert_survives_json(ensemble, rows[:500])
+
+
+@pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=str)
+def test_missing_values_are_accepted_iff_the_model_does(model: Any) -> None:
+    X = make_table(60)
+    model.fit(X, make_target(X, 0 if isinstance(model, RegressorMixin) else 2))
+    ensemble = as_ensemble(model)
+    X[::2, 1] = np.nan
+    try:
+        expected = model.predict(X)
+    except ValueError:
+        assert not ensemble.schema.accepts_missing
+        with pytest.raises(ValueError, match="X contains NaN"):
+            ensemble.predict(X)
+    else:
+        assert ensemble.schema.accepts_missing
+        assert np.array_equal(ensemble.predict(X), expected)
 
 
 def test_infinities() -> None:
@@ -151,12 +171,12 @@ def test_infinities() -> None:
     check_same(model, ensemble, hugging_rows(ensemble, missing=True, infinite=True))
 
 
-def test_monotonic_trees_take_no_missing_values() -> None:
-    """Their predict refuses NaN, so the check of the import must not try any."""
+def test_monotonic_trees() -> None:
+    """In older versions of scikit-learn their predict refuses NaN; then the check of the import must not try any."""
     X = make_table()
     model = RandomForestClassifier(**SMALL, monotonic_cst=[1, 0, 0, 0]).fit(X, make_target(X, 2))
     ensemble = as_ensemble(model)
-    check_same(model, ensemble, hugging_rows(ensemble))
+    check_same(model, ensemble, hugging_rows(ensemble, missing=ensemble.schema.accepts_missing))
 
 
 def test_ties_of_a_forest() -> None:
@@ -247,17 +267,18 @@ class TestCategories:
         ensemble = as_ensemble(model)
         assert ensemble.schema.categories == (None, ("blue", "green", "grün", "red"), None, (10, 20, 30))
         assert (ensemble.category_start >= 0).sum() > 10
-        present = X.dropna()
-        assert np.array_equal(ensemble.predict(present), model.predict(present))
+        assert X.isna().any().tolist() == [True, True, False, False]
+        assert np.array_equal(ensemble.predict(X), model.predict(X))
         rows = hugging_rows(ensemble, missing=True)
-        assert_predicts(ensemble, rows, model.predict(ensemble.schema.decode(rows)))
+        table = ensemble.schema.decode(rows)
+        assert_predicts(ensemble, rows, model.predict(table))
+        assert np.array_equal(ensemble.predict(table), model.predict(table))
         assert_survives_json(ensemble, rows[:500])
 
     def test_unseen_labels(self) -> None:
         X, y = self.frame()
         model = HistGradientBoostingClassifier(max_iter=12, categorical_features="from_dtype").fit(X, y)
-        strange = X.fillna({"number": 0.0})
-        strange["color"] = pd.Categorical(["purple", None, "red"] * 100)
+        strange = X.assign(color=pd.Categorical(["purple", None, "red"] * 100))
         assert np.array_equal(as_ensemble(model).predict(strange), model.predict(strange))
 
     def test_of_an_array_of_numbers(self) -> None:
@@ -273,6 +294,7 @@ class TestCategories:
         code = np.nan_to_num(rows[:, 3]).astype(int)
         raw[:, 3] = np.where(np.isnan(rows[:, 3]), np.nan, np.array([-3.0, 0.0, 2.5, 7.0, 90.0, 55.0])[code])
         assert_predicts(ensemble, rows, model.predict(raw))
+        assert np.array_equal(ensemble.predict(raw), model.predict(raw))
         assert_same_bits(ensemble.output(rows), model.decision_function(raw))
 
 

@@ -79,8 +79,8 @@ class Region:
         return any(low >= high for low, high in pairs) or not all(self.codes.values())
 
 
-def regions(trees: TreeEnsemble, root: int) -> dict[int, Region]:
-    """Return the region of every node of a tree, top down."""
+def regions(trees: TreeEnsemble, root: int, missing: frozenset[int] = frozenset()) -> dict[int, Region]:
+    """Return the region of every node of a tree that rows get to which lack some features, top down."""
     n_features, categories = trees.schema.n_features, trees.schema.categories
     everything = {j: set(range(len(c) + 1)) for j, c in enumerate(categories) if c is not None}
     start = Region(int(root), [-math.inf] * n_features, [math.inf] * n_features, everything)
@@ -91,6 +91,10 @@ def regions(trees: TreeEnsemble, root: int) -> dict[int, Region]:
         found[node] = region
         feature = int(trees.feature[node])
         if feature < 0:
+            continue
+        if feature in missing:
+            child = trees.left[node] if trees.missing_left[node] else trees.right[node]
+            waiting.append(Region(int(child), region.low, region.high, region.codes))
             continue
         left = Region(int(trees.left[node]), [*region.low], [*region.high], {**region.codes})
         right = Region(int(trees.right[node]), [*region.low], [*region.high], {**region.codes})
@@ -122,7 +126,9 @@ def nearest_in_region(region: Region, row: np.ndarray, reach: Reach) -> list[flo
     point: list[float] = []
     for j, x in enumerate(row.tolist()):
         allowed = reach.categories[j]
-        if allowed is not None:
+        if math.isnan(x):
+            point.append(x)
+        elif allowed is not None:
             codes = [code for code in sorted(region.codes[j]) if allowed[int(x), code]]
             if not codes:
                 return None
@@ -136,9 +142,9 @@ def nearest_in_region(region: Region, row: np.ndarray, reach: Reach) -> list[flo
 
 
 def distance(a: np.ndarray | list[float], b: np.ndarray, schema: Schema, norm: float, weight: list[float]) -> float:
-    """Return the weighted distance of two rows; a changed category is a change by 1."""
+    """Return the weighted distance of two rows; a changed category is a change by 1, what stays missing is none."""
     change = [
-        abs(float(x) - float(y)) if labels is None else float(x != y)
+        0.0 if math.isnan(x) and math.isnan(y) else abs(float(x) - float(y)) if labels is None else float(x != y)
         for x, y, labels in zip(a, b, schema.categories, strict=True)
     ]
     if norm == 0:
@@ -158,7 +164,8 @@ def nearest_distance(
     if not reach.attacks[label]:
         return math.inf
     best = math.inf
-    for node, region in regions(tree, tree.root[0]).items():
+    missing = frozenset(np.flatnonzero(np.isnan(row)).tolist())
+    for node, region in regions(tree, tree.root[0], missing).items():
         if tree.feature[node] < 0 and choose(tree, output(tree, [node])) != label:
             point = nearest_in_region(region, row, reach)
             if point is not None:
@@ -166,12 +173,12 @@ def nearest_distance(
     return best
 
 
-def random_schema(generator: np.random.Generator, *, categorical: bool = True) -> Schema:
+def random_schema(generator: np.random.Generator, *, categorical: bool = True, accepts_missing: bool = False) -> Schema:
     """Return up to four columns; the categorical ones have from 1 to 130 labels, up to three words of bits."""
     sizes = [None, None, 1, 2, 3, 63, 64, 130] if categorical else [None]
     chosen = [sizes[k] for k in generator.integers(len(sizes), size=generator.integers(1, 5))]
     labels = [None if size is None else tuple(f"label {k}" for k in range(size)) for size in chosen]
-    return Schema(len(chosen), None, tuple(labels))
+    return Schema(len(chosen), None, tuple(labels), accepts_missing)
 
 
 def pack(sizes: list[int], left_sets: dict[int, set[int]]) -> tuple[list[int], list[int]]:

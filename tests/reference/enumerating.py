@@ -14,6 +14,9 @@ def reachable_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
     low, high = reach.box(row[None], np.array([label]))
     axes = []
     for j, allowed in enumerate(reach.categories):
+        if np.isnan(row[j]):
+            axes.append(row[[j]])
+            continue
         if allowed is not None:
             own = int(row[j])
             codes = np.flatnonzero(allowed[own]) if reach.attacks[label] else np.array([own])

@@ -33,7 +33,7 @@ def _find_gains(model, leaves, place, search, level):
     start, end, bound_axis, first, last = leaves.start, leaves.end, leaves.axis, leaves.first, leaves.last
     slots, marks, value, n_features = search.slots, search.marks, leaves.value, model.n_categories.shape[0]
     low, high, active = place.low, place.high, place.active
-    for i in range(place.count[0]):
+    for i in range(place.n_active[0]):
         axis = active[i]
         for cell in range(cell_start[axis] + low[axis], cell_start[axis] + high[axis] + 2):
             gain[cell] = 0.0
@@ -85,7 +85,7 @@ def _move(model, place, search, axis, cell):
 
 @inner
 def climb(model, leaves, place, search, level, target):
-    """Go from the row to where the sum is larger, one axis at a time, until it is at least `target`; the sum reached."""
+    """Go from the row to larger sums, one axis at a time, until one is at least `target`; the sum reached."""
     for axis in range(place.own.shape[0]):
         search.chosen[axis] = place.own[axis]
     gain, n_features, chosen = search.loss, model.n_categories.shape[0], search.chosen
@@ -93,8 +93,8 @@ def climb(model, leaves, place, search, level, target):
         total = _find_gains(model, leaves, place, search, level)
         if total >= target:
             return total
-        best, best_axis, best_cell = 0.0, np.int64(-1), 0
-        for i in range(place.count[0]):
+        best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
+        for i in range(place.n_active[0]):
             axis = place.active[i]
             low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
             running = 0.0
@@ -114,8 +114,8 @@ def descend(model, leaves, place, search, level, target, additive):
     gain, n_features, cost = search.loss, model.n_categories.shape[0], search.cost
     while True:
         total = _find_gains(model, leaves, place, search, level)
-        best, best_axis, best_cell = 0.0, np.int64(-1), 0
-        for i in range(place.count[0]):
+        best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
+        for i in range(place.n_active[0]):
             axis = place.active[i]
             low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
             running = 0.0

@@ -46,7 +46,7 @@ class Place(NamedTuple):
     low: np.ndarray  # per axis: the first and the last cell, as the search narrows them
     high: np.ndarray
     active: np.ndarray  # the axes of several cells
-    count: np.ndarray  # (1): how many
+    n_active: np.ndarray  # (1)
 
 
 class Leaves(NamedTuple):
@@ -103,18 +103,21 @@ def list_active(place):
         if place.low[axis] < place.high[axis]:
             place.active[count] = axis
             count += 1
-    place.count[0] = count
+    place.n_active[0] = count
 
 
 @inner
-def _reaches_set(model, place, node, to_left):
-    """Whether some category goes to the left (right) child of a node."""
+def _reaches_sets(model, place, node):
+    """Whether some category goes to the left child of a node, and whether one goes to the right."""
     feature = model.trees.feature[node]
+    to_left, to_right = False, False
     for code in range(model.n_categories[feature]):
         axis = model.n_categories.shape[0] + model.category_start[feature] + code
-        if place.high[axis] == 1 and in_left_set(model.trees, node, code) == to_left:
-            return True
-    return False
+        if place.high[axis] == 1:
+            is_left = in_left_set(model.trees, node, code)
+            to_left |= is_left
+            to_right |= not is_left
+    return to_left, to_right
 
 
 @inner
@@ -181,8 +184,7 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
                     to_left = model.trees.missing_left[node]
                     to_right = not to_left
                 elif category_start[node] >= 0:
-                    to_left = _reaches_set(model, place, node, True)
-                    to_right = _reaches_set(model, place, node, False)
+                    to_left, to_right = _reaches_sets(model, place, node)
                 else:
                     to_left, to_right = low[j] <= rank[node], high[j] > rank[node]
                 if to_left:

@@ -1,7 +1,7 @@
 """Row after row: the loops around `ensemble_search`.
 
-A kernel works through rows until it is done or needs the caller: more room, or a word on whether to go on with a hard
-row.
+There is one kernel for all questions, since each kernel is compiled with all that it calls. It works through rows until
+it is done or needs the caller: more room, or a word on whether to go on with a hard row.
 """
 
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from hardwood._kernels.ensemble_search import (
     BEST,
     CHEAPEST,
     EARLIER,
+    EVERY,
     FOUND,
     LARGEST,
     NO_ROOM,
@@ -26,6 +27,7 @@ from hardwood._kernels.ensemble_search import (
     WITHOUT,
     add_costs,
     begin,
+    copy_point,
     keep_leaves,
     narrow,
     open_bounds,
@@ -60,7 +62,8 @@ class Question(NamedTuple):
     max_work: int  # before the caller is asked
     norm: int  # of distances: 0, 1, 2 or INFINITY_NORM
     weight: np.ndarray  # float64 per feature: what a unit of change costs, for distances
-    sign: int  # for extremes: 1 largest, -1 smallest output
+    goal: int  # ANY, CHEAPEST or LARGEST
+    sign: int  # for LARGEST: 1 largest, -1 smallest output
 
 
 class Answers(NamedTuple):
@@ -70,7 +73,7 @@ class Answers(NamedTuple):
     bound: np.ndarray  # float64: an upper bound of the lead of another class over the label; or of the sum
     example: np.ndarray  # float64 (row, feature)
     distance: np.ndarray  # float64: on entry a first guess
-    certified: np.ndarray  # float64: there is no example nearer than this
+    certified: np.ndarray  # float64: there is no example nearer than this (squared in the L2 norm)
 
 
 @part
@@ -88,7 +91,7 @@ def set_up(model, label, rival, doubt):
     return np.int64(rival), np.int64(label), limit - doubt
 
 
-@part
+@inner
 def _is_answer(model, x, place, search, label):
     """Write down the point of the chosen cells; whether the model gives it another class."""
     write_point(model, place, x, search.chosen, search.point)
@@ -96,70 +99,14 @@ def _is_answer(model, x, place, search, label):
 
 
 @inner
-def _ask(model, rows, row, rival, question, leaves, place, search, answers):
-    """Prepare the decision for one rival: FOUND, NONE, NO_ROOM, or UNFINISHED: search."""
-    label = rows.label[row]
-    plus, minus, target = set_up(model, label, rival, question.doubt)
-    locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
-    n_trees, settled, total = collect(
-        model, place, plus, minus, leaves, search.slots, search.marks, search.stack
-    )
-    if n_trees < 0:
-        return NO_ROOM
-    search.numbers[TARGET] = target
+def _collect(model, question, leaves, place, search, plus, minus):
+    """Collect the leaves within reach: whether there is room for them."""
+    n_trees, settled, total = collect(model, place, plus, minus, leaves, search.slots, search.marks, search.stack)
+    if n_trees < 0 or 2 * search.marks[n_trees] > search.slots.shape[0] or 2 * n_trees + 2 > search.marks.shape[0]:
+        return False
     search.numbers[ROUNDING] = question.rounding * search.marks[n_trees]
     begin(search, n_trees, settled, total)
-    if total < target:
-        return NONE
-    reached = climb(model, leaves, place, search, 0, target)
-    if reached >= target and _is_answer(model, rows.x[row], place, search, label):
-        answers.example[row] = search.point
-        return FOUND
-    return UNFINISHED
-
-
-@kernel
-def decide_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
-    """Decide rows from `first` on: can the attacker give it another class?
-
-    Returns (reason, row, rival): DONE, or NO_ROOM or UNFINISHED at a row and rival to come back to; the latter with
-    `resume`.
-    """
-    n_outputs = model.base_score.shape[0]
-    for row in range(first, rows.x.shape[0]):
-        label = rows.label[row]
-        if not resume and rival == 0:
-            search.numbers[EARLIER] = -np.inf
-        for other in range(rival, n_outputs):
-            if n_outputs > 1 and other == label:
-                continue
-            status = UNFINISHED
-            if not resume:
-                status = _ask(model, rows, row, other, question, leaves, place, search, answers)
-            resume = False
-            if status == UNFINISHED:
-                status = seek(
-                    model, rows.x[row], leaves, place, search, ANY, False, label, question.max_work, answers.example[row]
-                )
-            if status == NO_ROOM:
-                return NO_ROOM, np.int64(row), np.int64(other)
-            # Nothing is known of the rivals that have not been looked at.
-            is_last = other == n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
-            lead = search.bound[0]
-            if status == UNFINISHED:
-                lead = open_bounds(search)[0]
-            lead -= search.numbers[TARGET] + question.doubt
-            if status == NONE:
-                search.numbers[EARLIER] = max(search.numbers[EARLIER], min(lead, 0.0))
-            answers.bound[row] = max(lead, search.numbers[EARLIER]) if is_last else np.inf
-            if status == UNFINISHED:
-                return UNFINISHED, np.int64(row), np.int64(other)
-            answers.status[row] = status
-            if status == FOUND:
-                break
-            answers.bound[row] = search.numbers[EARLIER]
-        rival = np.int64(0)
-    return DONE, np.int64(rows.x.shape[0]), np.int64(0)
+    return True
 
 
 @inner
@@ -170,7 +117,6 @@ def _cut_ball(model, rows, row, question, radius, place):
     """
     whole = True
     x, n_features = rows.x[row], rows.x.shape[1]
-    locate(model, x, rows.low[row], rows.high[row], rows.allowed[row], place)
     for j in range(n_features):
         if place.own[j] == MISSING:
             continue
@@ -198,7 +144,7 @@ def _cut_ball(model, rows, row, question, radius, place):
 def _set_costs(model, x, question, place, search):
     """Work out what it costs to move to each cell."""
     n_features = x.shape[0]
-    for i in range(place.count[0]):
+    for i in range(place.n_active[0]):
         axis = place.active[i]
         at = model.cell_start[axis]
         if axis >= n_features:
@@ -227,21 +173,24 @@ def _set_costs(model, x, question, place, search):
 
 @inner
 def _improve(model, rows, row, question, leaves, place, search, level, answers):
-    """Look for an example among the leaves of a level, and remember it if it is the best so far; whether it is."""
-    x, label, additive, numbers = rows.x[row], rows.label[row], question.norm != INFINITY_NORM, search.numbers
+    """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
+    x, label, numbers = rows.x[row], rows.label[row], search.numbers
+    additive = question.norm != INFINITY_NORM
     reached = climb(model, leaves, place, search, level, numbers[TARGET])
     if reached < numbers[TARGET] or not _is_answer(model, x, place, search, label):
         return False
-    cost = add_costs(model, place, search, additive)
+    cost = 0.0
+    if question.goal == CHEAPEST:
+        cost = add_costs(model, place, search, additive)
     if cost < numbers[BEST]:
         numbers[BEST] = cost
-        answers.example[row] = search.point
+        copy_point(search.point, answers.example[row])
         answers.status[row] = FOUND
-    if additive:
+    if question.goal == CHEAPEST and additive:
         cost = descend(model, leaves, place, search, level, numbers[TARGET], additive)
         if cost < numbers[BEST] and _is_answer(model, x, place, search, label):
             numbers[BEST] = cost
-            answers.example[row] = search.point
+            copy_point(search.point, answers.example[row])
     return True
 
 
@@ -250,10 +199,11 @@ def _halve(model, rows, row, question, leaves, place, search, answers):
     """Bring the best example nearer, by looking for one within smaller and smaller radii."""
     numbers = search.numbers
     least = numbers[WITHOUT]
+    level = np.int64(1)
     for _ in range(HALVINGS):
         radius = 0.5 * (least + numbers[BEST])
-        search.trail[1] = 0
-        for i in range(place.count[0]):
+        search.trail[level] = 0
+        for i in range(place.n_active[0]):
             axis = place.active[i]
             low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
             while search.cost[at + low] > radius:
@@ -262,117 +212,122 @@ def _halve(model, rows, row, question, leaves, place, search, answers):
                 high -= 1
             if low > place.low[axis] or high < place.high[axis]:
                 narrow(place, search, axis, low, high)
-        keep_leaves(leaves, place, search, 0, 1, -1)
-        if not _improve(model, rows, row, question, leaves, place, search, 1, answers):
+        keep_leaves(leaves, place, search, level - 1, level, EVERY)
+        if not _improve(model, rows, row, question, leaves, place, search, level, answers):
             least = radius
-        undo(place, search, 1)
+        undo(place, search, level)
 
 
 @inner
-def _approach(model, rows, row, rival, guess, question, leaves, place, search, answers):
-    """Widen a ball until an example is found in it: UNFINISHED: its optimality is to be proved; NONE; or NO_ROOM."""
+def _approach(model, rows, row, rival, question, leaves, place, search, answers):
+    """Look for an example the easy way: FOUND (for ANY); UNFINISHED: the search has to go on; NONE; or NO_ROOM.
+
+    For CHEAPEST, a ball is widened until there is an example in it.
+    """
     plus, minus, target = set_up(model, rows.label[row], rival, question.doubt)
     numbers = search.numbers
     numbers[TARGET], numbers[WITHOUT] = target, 0.0
-    radius = min(guess, numbers[BEST])
+    radius = min(answers.distance[row], numbers[BEST]) if question.goal == CHEAPEST else np.inf
     while True:
-        whole = _cut_ball(model, rows, row, question, radius, place)
-        n_trees, settled, total = collect(
-            model, place, plus, minus, leaves, search.slots, search.marks, search.stack
-        )
-        if n_trees < 0 or 2 * search.marks[n_trees] > search.slots.shape[0] or 2 * n_trees + 2 > search.marks.shape[0]:
+        whole = True
+        locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
+        if question.goal == CHEAPEST:
+            whole = _cut_ball(model, rows, row, question, radius, place)
+        if not _collect(model, question, leaves, place, search, plus, minus):
             return NO_ROOM
-        numbers[ROUNDING] = question.rounding * search.marks[n_trees]
-        begin(search, n_trees, settled, total)
-        if total < target:
+        if search.bound[0] < target:
             numbers[WITHOUT] = radius
             if whole or radius >= numbers[BEST]:
                 return NONE
         else:
-            _set_costs(model, rows.x[row], question, place, search)
-            _improve(model, rows, row, question, leaves, place, search, 0, answers)
+            if question.goal == CHEAPEST:
+                _set_costs(model, rows.x[row], question, place, search)
+            found = _improve(model, rows, row, question, leaves, place, search, np.int64(0), answers)
+            if found and question.goal == ANY:
+                return FOUND
             if whole or radius >= numbers[BEST]:
                 break
         radius = min(2.0 * radius, max(numbers[BEST], radius))
-    if question.norm == INFINITY_NORM and numbers[BEST] < np.inf:
+    if question.goal == CHEAPEST and question.norm == INFINITY_NORM and numbers[BEST] < np.inf:
         _halve(model, rows, row, question, leaves, place, search, answers)
     return UNFINISHED
 
 
-@kernel
-def nearest_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
-    """Find the nearest example of rows from `first` on; costs are squared distances in the L2 norm.
+@inner
+def _rise(model, rows, row, question, leaves, place, search, answers):
+    """For LARGEST: begin with the best point that the local search finds; UNFINISHED or NO_ROOM."""
+    plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
+    locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
+    if not _collect(model, question, leaves, place, search, plus, minus):
+        return NO_ROOM
+    # A sum is compared with sums that were added up in another order: none is given up for rounding alone.
+    reached = climb(model, leaves, place, search, np.int64(0), search.bound[0])
+    search.numbers[TARGET] = np.nextafter(reached, np.inf)
+    search.numbers[ROUNDING] = 0.0
+    write_point(model, place, rows.x[row], search.chosen, answers.example[row])
+    return UNFINISHED
 
-    Returns (reason, row, rival) as `decide_rows` does. When a row is given up, its best example so far and what is
-    certainly free of examples stay in `answers`.
+
+@inner
+def _note(question, search, status, is_last, row, answers):
+    """Write down what is known of a row. Nothing is known of rivals that have not been looked at."""
+    numbers = search.numbers
+    bound, floor = open_bounds(search)
+    if question.goal == LARGEST:
+        answers.bound[row] = max(bound, np.nextafter(numbers[TARGET], -np.inf))
+    elif question.goal == CHEAPEST:
+        free = max(numbers[WITHOUT], min(floor, numbers[BEST])) if is_last else 0.0
+        answers.certified[row] = max(free, answers.certified[row])
+    else:
+        lead = (bound if status == UNFINISHED else search.bound[0]) - numbers[TARGET] - question.doubt
+        if status == NONE:
+            numbers[EARLIER] = max(numbers[EARLIER], min(lead, 0.0))
+            lead = numbers[EARLIER]
+        answers.bound[row] = max(lead, numbers[EARLIER]) if is_last else np.inf
+
+
+@kernel
+def search_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
+    """Answer the question for rows from `first` on.
+
+    ANY: can the attacker give it another class? CHEAPEST: what is the nearest example? LARGEST: what is the largest sum
+    (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM or UNFINISHED at a row and rival to come back to,
+    the latter with `resume`. What is known by then is in `answers`.
     """
     n_outputs = model.base_score.shape[0]
     numbers = search.numbers
     for row in range(first, rows.x.shape[0]):
         label = rows.label[row]
+        last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
         if not resume and rival == 0:
-            numbers[BEST] = np.inf
-        for other in range(rival, n_outputs):
+            numbers[BEST], numbers[EARLIER] = np.inf, -np.inf
+        for other in range(rival, last + 1):
             if n_outputs > 1 and other == label:
                 continue
             status = UNFINISHED
-            if not resume:
-                status = _approach(
-                    model, rows, row, other, answers.distance[row], question, leaves, place, search, answers
-                )
+            if not resume and question.goal == LARGEST:
+                status = _rise(model, rows, row, question, leaves, place, search, answers)
+            elif not resume:
+                status = _approach(model, rows, row, other, question, leaves, place, search, answers)
             resume = False
             before = numbers[BEST]
             if status == UNFINISHED:
                 status = seek(
-                    model, rows.x[row], leaves, place, search, CHEAPEST, question.norm != INFINITY_NORM, label,
+                    model, rows.x[row], leaves, place, search, question.goal, question.norm != INFINITY_NORM, label,
                     question.max_work, answers.example[row],
                 )  # fmt: skip
-            if numbers[BEST] < before:
+            if numbers[BEST] < before or status == FOUND:
                 answers.status[row] = FOUND
             if status == NO_ROOM:
                 return NO_ROOM, np.int64(row), np.int64(other)
+            _note(question, search, status, other == last, row, answers)
             if status == UNFINISHED:
-                # Rivals that have not been looked at may be anywhere.
-                is_last = other == n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
-                free = max(numbers[WITHOUT], min(open_bounds(search)[1], numbers[BEST])) if is_last else 0.0
-                answers.certified[row] = max(free, answers.certified[row])
                 return UNFINISHED, np.int64(row), np.int64(other)
-        answers.certified[row] = np.inf
+            if status == FOUND:
+                break
+        if question.goal == CHEAPEST:
+            answers.certified[row] = np.inf
         if answers.status[row] != FOUND:
             answers.status[row] = NONE
         rival = np.int64(0)
-    return DONE, np.int64(rows.x.shape[0]), np.int64(0)
-
-
-@kernel
-def extreme_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
-    """Find the largest sum (times the sign) of rows from `first` on: `answers.bound` is an upper bound of it.
-
-    Returns (reason, row, 0) as `decide_rows` does. `answers.example` is the best point so far.
-    """
-    plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
-    numbers = search.numbers
-    for row in range(first, rows.x.shape[0]):
-        x = rows.x[row]
-        if not resume:
-            locate(model, x, rows.low[row], rows.high[row], rows.allowed[row], place)
-            n_trees, settled, total = collect(
-                model, place, plus, minus, leaves, search.slots, search.marks, search.stack
-            )
-            if n_trees < 0:
-                return NO_ROOM, np.int64(row), np.int64(0)
-            begin(search, n_trees, settled, total)
-            numbers[ROUNDING] = 0.0
-            numbers[TARGET] = np.nextafter(climb(model, leaves, place, search, 0, total), np.inf)
-            write_point(model, place, x, search.chosen, answers.example[row])
-        resume = False
-        status = seek(
-            model, x, leaves, place, search, LARGEST, False, np.int64(-1), question.max_work, answers.example[row]
-        )
-        if status == NO_ROOM:
-            return NO_ROOM, np.int64(row), np.int64(0)
-        answers.bound[row] = max(open_bounds(search)[0], np.nextafter(numbers[TARGET], -np.inf))
-        if status == UNFINISHED:
-            return UNFINISHED, np.int64(row), np.int64(0)
-        answers.status[row] = FOUND
     return DONE, np.int64(rows.x.shape[0]), np.int64(0)

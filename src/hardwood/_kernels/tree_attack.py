@@ -2,7 +2,7 @@
 
 Going down the tree, the search keeps the point nearest to the row that satisfies every split so far; a split changes
 at most one feature of it. A branch is left as soon as that point is out of reach or no nearer than the best example
-known.
+known. A missing value stays missing, so it takes the one way that is for missing values.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.predicting import Trees, find_leaf, in_left_set
+from hardwood._kernels.predicting import Trees, find_leaf, goes_left, in_left_set
 
 INF = -1  # the code of the L-infinity norm; the other norms go by their power: 0, 1 or 2
 
@@ -20,7 +20,7 @@ class Target(NamedTuple):
 
     trees: Trees
     parent: np.ndarray  # int64 per node, -1 for the root
-    dead: np.ndarray  # bool per node: no input at all can get there
+    contradicts: np.ndarray  # bool per node: whether no value of its parent's feature passes all the splits down to it
     label: np.ndarray  # int64 per node: the class it would predict
 
 
@@ -65,26 +65,31 @@ def _seat(target, categories, child, own):
 
 @inner
 def _step(target, categories, child, own, value, low, high):
-    """The value nearest to `own` with which a point that had `value` so far gets to `child`; NaN if out of reach."""
+    """The value nearest to `own` with which a point that had `value` so far gets to `child`; inf if out of reach."""
     trees, node = target.trees, target.parent[child]
+    to_left = child == trees.left[node]
+    if own != own:
+        return own if trees.missing_left[node] == to_left else np.inf
+    if target.contradicts[child]:
+        return np.inf
     if trees.category_start[node] >= 0:
         seat = _seat(target, categories, child, np.int64(own))
-        return np.float64(seat) if seat >= 0 else np.nan
+        return np.float64(seat) if seat >= 0 else np.inf
     threshold = trees.threshold[node]
-    if child == trees.left[node]:
+    if to_left:
         if value <= threshold:
             return value
-        return threshold if threshold >= low else np.nan
+        return threshold if threshold >= low else np.inf
     if value > threshold:
         return value
     threshold = np.nextafter(threshold, np.inf)  # the left end of a leaf is open
-    return threshold if threshold <= high and threshold < np.inf else np.nan
+    return threshold if threshold <= high else np.inf
 
 
 @inner
 def _price(norm, weight, change, categorical):
     """What a change of one feature costs by itself."""
-    if change == 0.0:
+    if change == 0.0 or change != change:  # what is missing stays missing
         return 0.0
     return weight if norm == 0 or categorical else weight * abs(change)
 
@@ -110,10 +115,7 @@ def _cost(norm, weight, x, point, feature, price, before, so_far, n_categories):
 def _next_child(target, path, level, value):
     """The child to try next: first the one where the point is already, which costs nothing more."""
     trees, node = target.trees, path.node[level]
-    if trees.category_start[node] >= 0:
-        is_left = in_left_set(trees, node, np.int64(value))
-    else:
-        is_left = value <= trees.threshold[node]
+    is_left = goes_left(trees, node, value)
     return trees.left[node] if is_left == (path.visited[level] == 0) else trees.right[node]
 
 
@@ -144,10 +146,8 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
         child = _next_child(target, path, level, point[feature])
         path.visited[level] += 1
         path.before[level] = point[feature]
-        if target.dead[child]:
-            continue
         value = _step(target, categories, child, x[feature], point[feature], low[feature], high[feature])
-        if np.isnan(value):
+        if value == np.inf:
             continue
         categorical = trees.category_start[node] >= 0
         price = _price(norm, weight[feature], value - x[feature], categorical)

@@ -8,9 +8,12 @@ from hardwood.table import Schema
 
 
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
-    """Return the distances between two encoded matrices, row by row; a changed category is a change by 1."""
+    """Return the distances between two encoded matrices, row by row; a changed category is a change by 1.
+
+    A value that is missing in `matrix` is missing in `X_adv`, and no change.
+    """
     with np.errstate(over="ignore"):  # the difference of two huge numbers may be infinite
-        change = np.abs(X_adv - matrix)
+        change = np.where(np.isnan(matrix), 0.0, np.abs(X_adv - matrix))
         for feature, labels in enumerate(schema.categories):
             if labels is not None:
                 change[:, feature] = change[:, feature] != 0.0

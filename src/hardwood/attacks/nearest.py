@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import joblib
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
@@ -11,6 +10,7 @@ from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
+from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
@@ -38,6 +38,7 @@ def attack(
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
+        Values may be missing if the model takes missing values; the attacker can neither change nor make them.
     y : array-like of labels, or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings, or None
@@ -81,7 +82,7 @@ def attack(
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     else:
-        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), norm=norm)
+        search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), norm=norm)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)

@@ -25,7 +25,7 @@ def attack_tree(
     any_will_do: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest example of every row of an encoded matrix, or just any: (found, examples)."""
-    target = tree_attack.Target(tree.trees, find_parents(tree), tree.empty_nodes(), tree.node_class)
+    target = tree_attack.Target(tree.trees, find_parents(tree), tree.contradictions(), tree.node_class)
     categories = tree_attack.CategoryReach(*reach.pack_categories())
     n_levels = tree.max_depth + 1
     path = tree_attack.Path(

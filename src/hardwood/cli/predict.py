@@ -88,11 +88,12 @@ def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFr
         if missing:
             raise CommandError(f"{path} lacks columns of the model: {', '.join(missing)}")
     table = table[names].copy()
-    check_complete(table, path)
+    if not schema.accepts_missing:
+        check_complete(table, path)
     for name, labels in zip(names, schema.categories, strict=True):
         if labels is None:
             table[name] = as_numbers(table[name], path, "the model was fitted on numbers")
         else:
             by_spelling = {str(label): label for label in labels}
-            table[name] = [by_spelling.get(str(value), value) for value in table[name]]
+            table[name] = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
     return table

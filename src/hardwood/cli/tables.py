@@ -111,7 +111,7 @@ def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
         return column.astype("float64")
     values = column.astype(object)
     numbers = pd.to_numeric(values, errors="coerce")
-    wrong = numbers.isna()
+    wrong = numbers.isna() & values.notna()
     if not wrong.any():
         # Text is refused even where all of it reads as numbers: it may be a code, such as 01234.
         wrong = values.map(lambda value: isinstance(value, str))

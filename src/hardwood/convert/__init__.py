@@ -25,6 +25,7 @@ _IMPORTERS = {
     ("sklearn", "HistGradientBoostingRegressor"): "hist_gradient_boosting.import_hist_gradient_boosting",
     ("sklearn", "AdaBoostClassifier"): "scikit_learn.import_ada_boost",
     ("sklearn", "AdaBoostRegressor"): "scikit_learn.refuse_ada_boost_regressor",
+    ("sklearn", "Pipeline"): "scikit_learn.refuse_pipeline",
     ("xgboost", "Booster"): "xgboost_models.import_booster",
     ("xgboost", "XGBModel"): "xgboost_models.import_estimator",
     ("lightgbm", "Booster"): "lightgbm_models.import_booster",
@@ -49,8 +50,9 @@ def as_ensemble(model: Any) -> TreeEnsemble:
     Returns
     -------
     TreeEnsemble
-        Its columns are named and labelled as the model's. Where a model knows the codes of categories only, such as
-        XGBoost before version 3.1, the codes are the labels.
+        Its columns are named and labelled as the model's, and values may be missing (`schema.accepts_missing`) iff the
+        model takes missing values. Where a model knows the codes of categories only, such as XGBoost before version
+        3.1, the codes are the labels.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def as_ensemble(model: Any) -> TreeEnsemble:
 
         return import_file(model)
     if hasattr(model, "fit") and type(model).__module__.startswith("hardwood"):
-        raise ValueError(f"{type(model).__name__} is not fitted; call fit first")
+        raise ValueError(f"model: this {type(model).__name__} is not fitted; call fit first")
     for ancestor in type(model).__mro__:
         package = ancestor.__module__.partition(".")[0]
         importer = _IMPORTERS.get((package, ancestor.__name__))
@@ -91,8 +93,9 @@ def as_ensemble(model: Any) -> TreeEnsemble:
             _require_fitted(model)
             module, function = importer.split(".")
             return getattr(import_module(f"hardwood.convert.{module}"), function)(model)
+    what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
     raise TypeError(
-        f"model: a {type(model).__name__} is not a tree model hardwood knows; give a fitted hardwood estimator, a "
+        f"model: {what} is not a tree model hardwood knows; give a fitted hardwood estimator, a "
         "TreeEnsemble, a tree, forest, boosting or bagging of scikit-learn, a model of XGBoost or LightGBM, or the "
         "path of a saved model"
     )
@@ -107,4 +110,4 @@ def _require_fitted(model: Any) -> None:
         try:
             check_is_fitted(model)
         except NotFittedError:
-            raise ValueError(f"{type(model).__name__} is not fitted; call fit first") from None
+            raise ValueError(f"model: this {type(model).__name__} is not fitted; call fit first") from None

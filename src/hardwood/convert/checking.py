@@ -101,7 +101,6 @@ def check_import(
     output: Rows | None = None,
     probability: Rows | None = None,
     float32: bool = False,
-    missing: bool = False,
     infinite: bool = False,
 ) -> None:
     """Raise ``ValueError`` unless the import predicts what its source predicts, on rows that hug the thresholds.
@@ -119,12 +118,13 @@ def check_import(
     probability : callable, optional
         For a source that rounds its outputs to probabilities and takes the largest: classes whose probabilities are
         equal to the last bit are then as good as one another.
-    float32, missing, infinite : bool
-        What the source does with its rows: see `rows_near_thresholds`.
+    float32, infinite : bool
+        What the source does with its rows: see `rows_near_thresholds`. Values are missing if the columns accept that.
     """
     # A split between missing values and all numbers has an infinite threshold, brought down to the largest number on
     # import. Infinity itself then lies on the other side; but it is no number that a TreeEnsemble takes.
     infinite = infinite and bool((ensemble.threshold < LARGEST).all())
+    missing = ensemble.schema.accepts_missing
     rows = rows_near_thresholds(ensemble, float32=float32, missing=missing, infinite=infinite)
     ours = ensemble.output(rows)
     theirs = predict(rows)

@@ -1,5 +1,6 @@
 """Importing scikit-learn's HistGradientBoosting."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,6 @@ def import_hist_gradient_boosting(model: Any) -> TreeEnsemble:
             lambda rows: run_quietly(model.predict, _table(rows, schema)),
             name_of(model),
             output=None if classes is None else lambda rows: run_quietly(model.decision_function, _table(rows, schema)),
-            missing=True,
             infinite=True,
         )
     return ensemble
@@ -66,14 +66,14 @@ def import_hist_gradient_boosting(model: Any) -> TreeEnsemble:
 
 def _schema(model: Any, is_categorical: np.ndarray) -> Schema:
     """Return the columns with the labels that the model's own encoder learned."""
-    plain = schema_of(model)
+    plain = schema_of(model, accepts_missing=True)
     if not is_categorical.any():
         return plain
     categories: list[tuple | None] = [None] * plain.n_features
     encoder = model._preprocessor.named_transformers_["encoder"]
     for feature, labels in zip(np.flatnonzero(is_categorical).tolist(), encoder.categories_, strict=True):
         categories[feature] = tuple(label for label in labels.tolist() if label == label)  # the last may be NaN
-    return Schema(plain.n_features, plain.feature_names, tuple(categories))
+    return replace(plain, categories=tuple(categories))
 
 
 def _left_sets(
@@ -98,7 +98,7 @@ def _left_sets(
 
 
 def _table(rows: np.ndarray, schema: Schema) -> Any:
-    """Return encoded rows as the model takes them: with labels for codes. To it, unseen categories are missing."""
+    """Return encoded rows as the model takes them: with labels for codes."""
     if all(labels is None for labels in schema.categories):
         return rows
     table = schema.decode(rows)

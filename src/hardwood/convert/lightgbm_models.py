@@ -98,7 +98,6 @@ def _import(text: Text, booster: Any, classes: np.ndarray | None, predict: Rows,
         name,
         output=lambda rows: np.asarray(booster.predict(as_source(rows), raw_score=True)) / divisor,
         probability=(lambda rows: np.asarray(booster.predict(as_source(rows)))) if text.n_outputs > 1 else None,
-        missing=True,
         infinite=True,
     )
     return ensemble
@@ -168,7 +167,8 @@ def _categories(text: Text) -> tuple[dict[int, np.ndarray], Schema]:
         values[j] = np.array([*known, max(numbers, default=-1) + 1 + len(labels)])
         categories[j] = labels
     is_unnamed = text.feature_names == [f"Column_{j}" for j in range(text.n_features)]
-    return values, Schema(text.n_features, None if is_unnamed else tuple(text.feature_names), tuple(categories))
+    names = None if is_unnamed else tuple(text.feature_names)
+    return values, Schema(text.n_features, names, tuple(categories), accepts_missing=True)
 
 
 def _left_sets(text: Text, values: dict[int, np.ndarray]) -> list[LeftSets]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import get_tags
 
 from hardwood.convert.assembling import Nodes, assemble, place_values
 from hardwood.convert.checking import Rows, check_import
@@ -116,15 +115,24 @@ def refuse_ada_boost_regressor(model: Any) -> TreeEnsemble:
     raise ValueError(f"{name_of(model)} predicts a weighted median of its trees; only sums of trees are supported")
 
 
+def refuse_pipeline(model: Any) -> TreeEnsemble:
+    """Say what to do with a pipeline: a threat model speaks of the columns that the trees see."""
+    raise TypeError(
+        f"model: a {name_of(model)} changes the table before its trees see it; give its last step, model[-1], with "
+        "the table that this step sees, model[:-1].transform(X), and a threat in the units of that table"
+    )
+
+
 def name_of(model: Any) -> str:
     """Return what errors call a model."""
     return type(model).__name__
 
 
-def schema_of(model: Any) -> Schema:
+def schema_of(model: Any, *, accepts_missing: bool) -> Schema:
     """Return the columns that a scikit-learn model of numbers reads."""
     names = getattr(model, "feature_names_in_", None)
-    return Schema.numeric(model.n_features_in_, None if names is None else list(names))
+    n_features = model.n_features_in_
+    return Schema(n_features, None if names is None else tuple(names), (None,) * n_features, accepts_missing)
 
 
 def run_quietly(function: Callable[[Any], np.ndarray], table: Any) -> np.ndarray:
@@ -168,21 +176,27 @@ def _read_trees(
 def _finish(model: Any, nodes: Nodes, *, output: str, factor: float = 1.0, **fields: Any) -> TreeEnsemble:
     """Put the ensemble together and check it; `output` is a classifier's method for its outputs, less a factor."""
     classes = getattr(model, "classes_", None)
-    ensemble = assemble(nodes, schema_of(model), classes=classes, **fields)
     single = copy.copy(model)
     if hasattr(model, "n_jobs"):
         single.n_jobs = 1  # several threads would add up the trees in whatever order they finish
-    members = getattr(model, "estimators_", None)
-    first = model if members is None else np.ravel(members)[0]
+    ensemble = assemble(nodes, schema_of(model, accepts_missing=_takes_missing(single)), classes=classes, **fields)
     check_import(
         ensemble,
         _quiet(single.predict),
         name_of(model),
         output=None if classes is None else lambda rows: factor * _quiet(getattr(single, output))(rows),
         float32=True,
-        missing=get_tags(model).input_tags.allow_nan and first.monotonic_cst is None,
     )
     return ensemble
+
+
+def _takes_missing(model: Any) -> bool:
+    """Ask the model itself: which ones do differs between versions, and those that never saw a missing value may."""
+    try:
+        run_quietly(model.predict, np.full((1, model.n_features_in_), np.nan))
+    except ValueError:
+        return False
+    return True
 
 
 def _quiet(method: Callable[[Any], np.ndarray]) -> Rows:

@@ -138,7 +138,6 @@ def _import(
         output=output,
         probability=probability if document.objective == "multi:softprob" else None,
         float32=True,
-        missing=True,
         infinite=infinite,
     )
     return ensemble
@@ -199,7 +198,7 @@ def _schema(document: Document) -> Schema:
                 "...) are the labels of the import; XGBoost keeps labels from version 3.1 on, if they are ASCII",
                 stacklevel=5,  # who called as_ensemble
             )
-    return Schema(document.n_features, document.feature_names, tuple(categories))
+    return Schema(document.n_features, document.feature_names, tuple(categories), accepts_missing=True)
 
 
 def _left_sets(document: Document, schema: Schema) -> list[LeftSets]:

@@ -4,11 +4,11 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 
 from hardwood.grow.tree import CRITERIA, GrowOptions
+from hardwood.threads import count_threads
 
 UNLIMITED = np.iinfo(np.int64).max
 
@@ -73,12 +73,6 @@ def _read_seed(random_state: Any) -> int:
         raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
 
 
-def _read_threads(n_jobs: Any) -> int:
-    if n_jobs is not None and not (is_integer(n_jobs) and n_jobs != 0):
-        raise ValueError(f"n_jobs={n_jobs!r}: expected None, a number of threads, or -1 for one per core")
-    return int(joblib.effective_n_jobs(n_jobs))
-
-
 def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
     """Read an estimator's growing parameters for a table of this size."""
     if not isinstance(estimator.criterion, str) or estimator.criterion not in CRITERIA:
@@ -94,5 +88,5 @@ def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOpti
         max_features=check_max_features(estimator.max_features, n_features),
         max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
         seed=_read_seed(estimator.random_state),
-        n_threads=_read_threads(estimator.n_jobs),
+        n_threads=count_threads(estimator.n_jobs),
     )

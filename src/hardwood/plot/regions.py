@@ -103,6 +103,8 @@ class DecisionRegionDisplay:
         _check_two_numerical_features(ensemble)
         threat = ThreatModel.coerce(getattr(estimator, "threat_", None) if threat is None else threat)
         matrix = ensemble.schema.encode(X)
+        if np.isnan(matrix).any():
+            raise ValueError("X: a row with a missing value has no place in the plane; leave out such rows")
         class_index = read_labels(y, ensemble.labels, len(matrix))
         edges = (_edges(ensemble, matrix, 0, margin), _edges(ensemble, matrix, 1, margin))
         return cls(

@@ -5,15 +5,16 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-import joblib
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
+from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.regression import verify_outputs
 from hardwood.verification.search import RowSearch
 
 
@@ -23,11 +24,12 @@ def verify(
     y: Any,
     threat: Any,
     *,
+    tolerance: float | None = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Certificate:
-    """Prove for every row whether an attacker within the threat model can change its class.
+    """Prove for every row whether an attacker within the threat model can change its prediction.
 
     An exact search over the leaves of all trees, cheap bounds first. NP-hard in general, milliseconds in practice.
 
@@ -36,9 +38,12 @@ def verify(
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
-    y : array-like of labels, or None
+        Values may be missing if the model takes missing values; the attacker can neither change nor make them.
+    y : array-like of labels (of numbers for a regression), or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings
+    tolerance : float or None, default=None
+        For regressions, and only for them: how far an output may be off from `y` for the row to count as robust.
     time_limit : float or None, default=None
         Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
     n_jobs : int or None, default=None
@@ -60,13 +65,17 @@ def verify(
     """
     ensemble = as_ensemble(model)
     limit = check_time_limit(time_limit)
+    if ensemble.classes is None:
+        return verify_outputs(ensemble, X, y, threat, tolerance, limit, count_threads(n_jobs), progress)
+    if tolerance is not None:
+        raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
     matrix = ensemble.schema.encode(X)
     reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
-    search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
+    search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
     status = np.full(len(matrix), "vulnerable", dtype="<U10")
     status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")

@@ -109,7 +109,8 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspac
         first=integers(n_bounds),
         last=integers(n_bounds),
     )
-    place = Place(*(integers(n_axes) for _ in range(4)), count=integers(1))
+    own, low, high, active = (integers(n_axes) for _ in range(4))
+    place = Place(own, low, high, active, integers(1))
     n_changes = 64 * scale + 4 * n_axes
     search = Search(
         slots=integers(4 * n_leaves),

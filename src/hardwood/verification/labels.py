@@ -13,12 +13,13 @@ def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the class index of every label."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
-        raise ValueError(f"y: expected {n_rows} labels, one per row of X, got shape {labels.shape}")
+        got = "None" if y is None else f"shape {labels.shape}"
+        raise ValueError(f"y: expected {n_rows} labels, one per row of X, got {got}")
     index = np.full(n_rows, -1)
     for k, name in enumerate(classes.tolist()):
         index[labels == name] = k
     if (index < 0).any():
-        label = labels[(index < 0).argmax()]
+        label = labels[index < 0].tolist()[0]
         raise ValueError(f"y: {label!r} is not a class of the model; its classes are {classes.tolist()}")
     return index
 

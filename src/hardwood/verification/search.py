@@ -12,7 +12,7 @@ import numpy as np
 
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.ensemble_leaves import Model
-from hardwood._kernels.ensemble_search import NO_ROOM, UNFINISHED
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, LARGEST, NO_ROOM, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
 from hardwood.verification.engine import Workspace, find_trees, make_model, make_workspace
@@ -80,29 +80,29 @@ class RowSearch:
 
     def decide(self, matrix: np.ndarray, label: np.ndarray) -> ensemble_rows.Answers:
         """Ask of every row whether the attacker can give it another class."""
-        return self._run(ensemble_rows.decide_rows, matrix, label, np.zeros(len(matrix)))
+        return self._run(ANY, matrix, label)
 
     def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> ensemble_rows.Answers:
         """Find the nearest example of every row; `guess` is a radius to begin with."""
-        return self._run(ensemble_rows.nearest_rows, matrix, label, np.full(len(matrix), guess))
+        return self._run(CHEAPEST, matrix, label, guess)
 
     def extreme(self, matrix: np.ndarray, sign: int) -> ensemble_rows.Answers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
-        return self._run(ensemble_rows.extreme_rows, matrix, np.zeros(len(matrix), dtype=np.intp), np.zeros(len(matrix)), sign)
+        return self._run(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign)
 
     def _run(
-        self, kernel: Callable[..., Any], matrix: np.ndarray, label: np.ndarray, guess: np.ndarray, sign: int = 1
+        self, goal: int, matrix: np.ndarray, label: np.ndarray, guess: float = 0.0, sign: int = 1
     ) -> ensemble_rows.Answers:
         n_rows = len(matrix)
-        question = self._question(sign)
+        question = self._question(goal, sign)
         answers = ensemble_rows.Answers(
             status=np.full(n_rows, UNFINISHED),
             bound=np.full(n_rows, np.inf),
             example=np.full_like(matrix, np.nan),
-            distance=guess,
+            distance=np.full(n_rows, guess),
             certified=np.zeros(n_rows),
         )
-        chunks = [(kernel, question, matrix, label, answers, start) for start in range(0, n_rows, CHUNK)]
+        chunks = [(question, matrix, label, answers, start) for start in range(0, n_rows, CHUNK)]
         self._stop.clear()
         done = 0
         try:
@@ -138,7 +138,7 @@ class RowSearch:
         allowed = np.zeros((len(x), n_codes), dtype=bool)
         for j, table in enumerate(self.reach.categories):
             if table is not None:
-                own = x[:, j].astype(np.intp)
+                own = np.nan_to_num(x[:, j]).astype(np.intp)  # what is missing stays so; the kernels see to that
                 begin = self.model.category_start[j]
                 stay = np.eye(len(table), dtype=bool)[own]
                 moves = self.reach.attacks[index][:, None]
@@ -146,7 +146,7 @@ class RowSearch:
         largest = np.finfo(np.float64).max  # infinity is not a value that an attacker can give a row
         return ensemble_rows.Rows(x, np.maximum(low, -largest), np.minimum(high, largest), allowed, index)
 
-    def _question(self, sign: int) -> ensemble_rows.Question:
+    def _question(self, goal: int, sign: int) -> ensemble_rows.Question:
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
         share = float(np.finfo(np.float64).eps / np.finfo(self.ensemble.precision).eps) / (self.ensemble.n_trees + 2)
         return ensemble_rows.Question(
@@ -155,12 +155,12 @@ class RowSearch:
             max_work=0 if self.time_limit == 0 else WORK,
             norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
             weight=self.weight,
+            goal=goal,
             sign=sign,
         )
 
     def _run_chunk(
         self,
-        kernel: Callable[..., Any],
         question: ensemble_rows.Question,
         matrix: np.ndarray,
         label: np.ndarray,
@@ -175,7 +175,7 @@ class RowSearch:
         row, rival, resume = 0, 0, False
         since, current = time.monotonic(), -1
         while row < len(rows.x) and not self._stop.is_set():
-            reason, row, rival = kernel(self.model, rows, row, rival, resume, question, *work, mine)
+            reason, row, rival = ensemble_rows.search_rows(self.model, rows, row, rival, resume, question, *work, mine)
             resume = False
             if reason == NO_ROOM:
                 scale *= 2
