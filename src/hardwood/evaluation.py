@@ -94,13 +94,14 @@ def evaluate(
         with _timed("ceiling", seconds):
             ceilings = _find_ceilings(ensemble, matrix, label, threat, grid)
     prediction = ensemble.decide(matrix)
+    right = prediction == label
     questions = _Questions(ensemble, matrix, label, time_limit, n_jobs, progress)
     with _timed("search", seconds):
-        robust_to, fooled_at = questions.decide(prediction == label, threat, grid)
+        robust_to, fooled_at = questions.decide(right, threat, grid)
     distance = lower = None
     if distances and not questions.interrupted:
         with _timed("distances", seconds):
-            distance, lower = questions.measure(threat)
+            distance, lower = questions.measure(right, threat)
     return RobustnessReport(
         threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, distance, lower, seconds,
         questions.interrupted,
@@ -172,14 +173,15 @@ class _Questions:
         fooled_at[rows] = np.where(known == VULNERABLE, grid, np.inf).min(axis=1)
         return robust_to, fooled_at
 
-    def measure(self, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
+    def measure(self, right: np.ndarray, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
         """Find how far the nearest example of each row is: (distance, lower bound of it)."""
         watch = _Watch(self.progress)
         result = attack(
             self.ensemble, *self._table(np.arange(len(self.label))), threat.scaled(np.inf), time_limit=self.time_limit,
             n_jobs=self.n_jobs, progress=watch,
         )  # fmt: skip
-        self.interrupted = watch.done < watch.total
+        # Only the rows of ensembles that are right are searched.
+        self.interrupted = self.ensemble.n_trees > 1 and watch.done < right.sum()
         return result.distance, result.lower
 
     def _ask(self, rows: np.ndarray, threat: ThreatModel, before: int, total: int) -> np.ndarray:
@@ -207,10 +209,9 @@ class _Watch:
     before: int = 0
     steps: int | None = None
     done: int = 0
-    total: int = 0
 
     def __call__(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
+        self.done = done
         if self.progress is not None:
             self.progress(self.before + done, total if self.steps is None else self.steps)
 

@@ -1,0 +1,122 @@
+"""`hardwood threat`: a commented threat-model file to edit; and reading it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from hardwood import ThreatModel
+from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
+from hardwood.cli.tables import check_has, check_output, read_table, write_file
+from hardwood.spelling import toml_key, toml_value
+
+THREAT = "TOML: what the attacker can do to each column."
+EPSILON = "Or: how far every number can be moved."
+
+_SHOWN = 12
+_SPELLINGS = """\
+# To let the attacker change a column, take the "# " off the line with its name and say how, in the units of the column:
+#   0.5                  move it by up to 0.5, up or down
+#   [0.5, 2.0]           down by up to 0.5, up by up to 2.0
+#   ">"  "<"  "<>"       up, down, either way without limit; "<>" also turns any category into any other
+#   { red = ["blue"] }   turn the category red into blue
+# A column that is not named cannot be changed.
+"""
+
+
+def threat(
+    data: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz or .parquet.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the threat model (TOML).")],
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the classes, which nobody attacks.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there already.")] = False,
+) -> None:
+    """Write a threat-model file to edit.
+
+    Lists the columns of a table with what is in them and, commented out, an example of how to say
+    what an attacker can do to each. As written, nothing can be changed.
+
+    **Example:** hardwood threat mail.csv --target spam --output threat.toml
+    """
+    check_output(output, [data])
+    if output.exists() and not overwrite:
+        raise CommandError(f"{output} is there already: choose another output, or say --overwrite")
+    table = run_with_notice(lambda: read_table(data), f"Reading {data}...")
+    check_has(table, [] if target is None else [target], data)
+    text = "\n".join(_describe(table, data, target)) + "\n"
+    with explaining(f"describe {data}"):
+        ThreatModel.parse(text)
+    write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
+    count = table.shape[1] - (target is not None)
+    console.print(f"Described {count} columns; edit {output} to say what can be changed", markup=False, soft_wrap=True)
+
+
+def read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
+    """Return the threat model that a file or one number stands for; without either, there is no attacker."""
+    if path is None:
+        return ThreatModel(epsilon)
+    if epsilon is not None:
+        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
+    with explaining(f"read {path}"):
+        return ThreatModel.parse(path.read_text(encoding="utf-8-sig"))
+
+
+def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[str]:
+    """Go through the lines of the file."""
+    yield _comment(f"What an attacker can do to the {len(table):,} rows of {path.name}. As it stands: nothing.")
+    yield "#"
+    yield _SPELLINGS
+    if target is None:
+        yield "# The classes whose rows are changed. All of them, unless you say which:"
+        yield '# attacking_classes = ["fraud"]'
+    else:
+        counts = table[target].value_counts()
+        yield _comment(f"The classes of {target}: {_counts(counts)}.")
+        yield "# Those whose rows are changed. All of them, unless you say which:"
+        yield f"# attacking_classes = {toml_value([_plain(counts.index[-1])])}"
+    yield "\n[features]"
+    for name in table.columns:
+        if name != target:
+            yield ""
+            yield from _describe_column(table[name].dropna(), str(name))
+
+
+def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
+    if column.empty:
+        yield _comment(f"{name}: no values at all")
+        return
+    if column.dtype.kind in "iuf":
+        low, quarter, median, three_quarters, high = column.quantile([0.0, 0.25, 0.5, 0.75, 1.0])
+        kind = "whole number" if (column == column.round()).all() else "number"
+        yield _comment(f"{name}: {kind} from {low:g} to {high:g}, typically {median:g};")
+        yield _comment(f"half of the rows lie between {quarter:g} and {three_quarters:g}")
+        # A tenth of the typical spread; what is hardly ever anything but one number has a spread only as a whole.
+        spread = (three_quarters - quarter) or (high - low) or abs(high) or 1.0
+        step = max(1.0, round(0.1 * spread)) if kind == "whole number" else float(f"{0.1 * spread:.2g}")
+        yield f"# {toml_key(name)} = {toml_value(step)}"
+        return
+    counts = column.astype(str).value_counts()
+    categories = f"{len(counts)} categor{'y' if len(counts) == 1 else 'ies'}"
+    yield _comment(f"{name}: {categories}: {_counts(counts)}")
+    first = str(counts.index[0])
+    other = str(counts.index[1]) if len(counts) > 1 else "another"
+    yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
+
+
+def _counts(counts: pd.Series) -> str:
+    shown = [f"{label} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
+    return ", ".join(shown if len(counts) <= _SHOWN else [*shown, "..."])
+
+
+def _comment(text: str) -> str:
+    """Return a comment of one line, whatever is in the names."""
+    return "# " + "".join(c if c.isprintable() else " " for c in text)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float)) else str(value)
