@@ -248,7 +248,7 @@ class RobustnessReport:
             ["constant classifier", f"{self.constant_accuracy:.1%}", f"always {commonest}"],
         ]
         if self.ceiling is not None:
-            figures.append(["ceiling", f"{self.ceiling:.1%}", "no classifier can do better"])
+            figures.append(["ceiling", f"{self.ceiling:.1%}", "the best that any classifier can do"])
         classes = self._classes()
         tables = [figures, [["class", "rows", "accuracy", "under attack"]]]
         for name, rows, accuracy, *bounds in zip(*classes.values(), strict=True):

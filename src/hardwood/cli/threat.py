@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -12,7 +12,7 @@ import typer
 from hardwood import ThreatModel
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
 from hardwood.cli.tables import check_has, check_output, read_table, write_file
-from hardwood.spelling import toml_key, toml_value
+from hardwood.spelling import plain, toml_key, toml_value
 
 THREAT = "TOML: what the attacker can do to each column."
 EPSILON = "Or: how far every number can be moved."
@@ -75,10 +75,11 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
         yield "# The classes whose rows are changed. All of them, unless you say which:"
         yield '# attacking_classes = ["fraud"]'
     else:
-        counts = table[target].value_counts()
+        labels = table[target]
+        counts = (labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str)).value_counts()
         yield _comment(f"The classes of {target}: {_counts(counts)}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
-        yield f"# attacking_classes = {toml_value([_plain(counts.index[-1])])}"
+        yield f"# attacking_classes = {toml_value([plain(counts.index[-1])])}"
     yield "\n[features]"
     for name in table.columns:
         if name != target:
@@ -91,18 +92,17 @@ def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
         yield _comment(f"{name}: no values at all")
         return
     if column.dtype.kind in "iuf":
-        low, quarter, median, three_quarters, high = column.quantile([0.0, 0.25, 0.5, 0.75, 1.0])
+        low, median, high = column.quantile([0.0, 0.5, 1.0])
         kind = "whole number" if (column == column.round()).all() else "number"
-        yield _comment(f"{name}: {kind} from {low:g} to {high:g}, typically {median:g};")
-        yield _comment(f"half of the rows lie between {quarter:g} and {three_quarters:g}")
-        # A tenth of the typical spread; what is hardly ever anything but one number has a spread only as a whole.
-        spread = (three_quarters - quarter) or (high - low) or abs(high) or 1.0
-        step = max(1.0, round(0.1 * spread)) if kind == "whole number" else float(f"{0.1 * spread:.2g}")
+        spread = float(column.std(ddof=0))
+        yield _comment(f"{kind} from {low:g} to {high:g}, median {median:g}, standard deviation {spread:.3g}")
+        tenth = 0.1 * (spread or abs(high) or 1.0)
+        step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
         yield f"# {toml_key(name)} = {toml_value(step)}"
         return
     counts = column.astype(str).value_counts()
     categories = f"{len(counts)} categor{'y' if len(counts) == 1 else 'ies'}"
-    yield _comment(f"{name}: {categories}: {_counts(counts)}")
+    yield _comment(f"{categories}: {_counts(counts)}")
     first = str(counts.index[0])
     other = str(counts.index[1]) if len(counts) > 1 else "another"
     yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
@@ -116,7 +116,3 @@ def _counts(counts: pd.Series) -> str:
 def _comment(text: str) -> str:
     """Return a comment of one line, whatever is in the names."""
     return "# " + "".join(c if c.isprintable() else " " for c in text)
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float)) else str(value)

@@ -15,7 +15,7 @@ from hardwood.results import RobustnessReport
 
 _GREY = "#777777"
 _UP_TO, _POINTS = 2.0, 11
-_CEILING, _CONSTANT = "no classifier gets here", "constant classifier"
+_CURVE = "hardwood curve"  # marks the lines of models, so that a second one finds the first
 
 
 @dataclass
@@ -129,38 +129,39 @@ class RobustnessCurveDisplay:
         """
         if ax is None:
             ax = matplotlib_module("pyplot").subplots(figsize=(6.4, 4.4), layout="constrained")[1]
-        drawn = ax.get_legend_handles_labels()[1]
-        if _CONSTANT not in drawn:
+        others = [line for line in ax.lines if line.get_gid() == _CURVE]
+        if not others:
             self._draw_surroundings(ax)
         if color is None:
-            color = COLORS[len([label for label in drawn if label not in (_CEILING, _CONSTANT)]) % len(COLORS)]
+            color = COLORS[len(others) % len(COLORS)]
         if (self.lower < self.upper).any():
-            ax.fill_between(self.epsilons, self.lower, self.upper, color=color, alpha=0.25, linewidth=0, zorder=3)
-            ax.plot(self.epsilons, self.upper, color=color, linewidth=1.0, linestyle=(0, (2, 2)), zorder=3)
-        ax.plot(
-            self.epsilons, self.lower, color=color, linewidth=2.2, marker="o", markersize=5, label=self.name, zorder=4
-        )
+            band = {"color": color, "alpha": 0.25, "linewidth": 0, "zorder": 3, "label": f"{self.name}: undecided rows"}
+            ax.fill_between(self.epsilons, self.lower, self.upper, **band)
+        line = {"color": color, "linewidth": 2.2, "marker": "o", "markersize": 5, "label": self.name, "zorder": 4}
+        ax.plot(self.epsilons, self.lower, gid=_CURVE, **line)
+        furthest = self.epsilons.max()
+        ax.set(xlim=(0.0, max(furthest, ax.get_xlim()[1]) if others else furthest), ylim=(0.0, 1.0))
         self._label_axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_surroundings(self, ax: Any) -> None:
         if self.ceiling is not None:
-            ax.fill_between(self.epsilons, self.ceiling, 1.0, color="#E4E4E4", linewidth=0, zorder=0, label=_CEILING)
+            grey = {"color": "#E4E4E4", "linewidth": 0, "zorder": 0, "label": "no classifier gets here"}
+            ax.fill_between(self.epsilons, self.ceiling, 1.0, **grey)
             ax.plot(self.epsilons, self.ceiling, color="#B5B5B5", linewidth=1.2, zorder=1)
-        ax.axhline(self.constant, color=_GREY, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1, label=_CONSTANT)
+        dashed = {"linestyle": (0, (4, 3)), "linewidth": 1.2, "zorder": 1, "label": "constant classifier"}
+        ax.axhline(self.constant, color=_GREY, **dashed)
         ax.axvline(1.0, color="#CCCCCC", linewidth=1.0, zorder=1)
 
     def _label_axes(self, ax: Any) -> None:
-        right = max(self.epsilons.max(), ax.get_xlim()[1] if len(ax.lines) > 4 else 0.0)
-        ax.set(xlim=(0.0, right), ylim=(0.0, 1.0))
         ax.set_xlabel("strength of the attacker (1: the threat model)", color=INK)
         ax.set_ylabel("accuracy under attack", color=INK)
         ax.yaxis.set_major_formatter(matplotlib_module("ticker").PercentFormatter(1.0))
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(_GREY)
         ax.tick_params(colors=_GREY)
-        ax.legend(frameon=False, loc="lower left", labelcolor=INK)
+        ax.legend(frameon=False, loc="best", labelcolor=INK)
 
 
 def save_robustness_curve(

@@ -13,6 +13,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
 from hardwood.reach import Reach
+from hardwood.spelling import plain
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import read_labels
 
@@ -124,12 +125,8 @@ class AdversarialExampleDisplay:
         example = ensemble.schema.encode(result.X_adv)[0]
         reach = threat.resolve(ensemble.schema, ensemble.labels)
         changes = _changes(ensemble, matrix, row, example, reach, label)
-        movable = [m.sum() > len(m) if m is not None else None for m in reach.categories]
-        n_movable = sum(
-            bool(reach.left[j] or reach.right[j]) if moves is None else bool(moves) for j, moves in enumerate(movable)
-        )
         prediction = ensemble.labels[ensemble.decide(example[None])[0]]
-        return cls(changes, n_movable, own[0].item(), prediction.item(), float(result.distance[0]), row)
+        return cls(changes, _count_movable(reach), plain(own[0]), plain(prediction), float(result.distance[0]), row)
 
     def plot(self, ax: Any = None, *, max_features: int = 15) -> AdversarialExampleDisplay:
         """Draw an arrow per feature that moved, over a bar of what its reach is.
@@ -164,11 +161,16 @@ class AdversarialExampleDisplay:
 
     def _title(self, n_shown: int) -> str:
         if not self.changes:
-            return f"row {self.row}: {self.label}, taken for {self.prediction} as it stands"
+            return f"Row {self.row}: {self.label}, taken for {self.prediction} as it stands"
         hidden = len(self.changes) - n_shown
         more = f", {hidden} of them not shown" if hidden else ""
         count = f"{len(self.changes)} of {self.n_movable} feature{'s' if self.n_movable > 1 else ''}"
-        return f"row {self.row}: {self.label}, taken for {self.prediction} after changing {count}{more}"
+        return f"Row {self.row}: {self.label}, taken for {self.prediction} with {count} changed{more}"
+
+
+def _count_movable(reach: Reach) -> int:
+    numbers = int(((reach.left > 0.0) | (reach.right > 0.0)).sum())
+    return numbers + sum(bool(table.sum() > len(table)) for table in reach.categories if table is not None)
 
 
 def _changes(
@@ -192,25 +194,24 @@ def _changes(
 
 
 def _draw_change(ax: Any, place: int, change: FeatureChange) -> None:
-    end = min(max(change.shift, -1.15), 1.15)
-    numbers = change.scale is not None
-    if change.scale is not None and change.low is not None and change.high is not None:
-        left = max((change.low - change.before) / change.scale, -1.2)
-        right = min((change.high - change.before) / change.scale, 1.2)
-        ax.barh(place, right - left, left=left, height=0.34, color=_BAR, zorder=1)
-        reach = f"reach {_number(change.low)} to {_number(change.high)}"
-    else:
-        reach = "category"
-    ax.annotate(
-        "", (end, place), (0.0, place),
-        arrowprops={"arrowstyle": "-|>", "color": COLORS[5], "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}, zorder=3,
-    )  # fmt: skip
     ax.plot(0.0, place, marker="o", markersize=7, color=INK, zorder=4)
-    texts = [_number(value) if numbers else str(value) for value in (change.before, change.after)]
     where = {"transform": ax.get_yaxis_transform(), "clip_on": False, "va": "center"}
-    ax.text(1.02, place - 0.13, " → ".join(texts), color=INK, fontsize=10, **where)
-    ax.text(1.02, place + 0.2, reach, color=_GREY, fontsize=8, **where)
+    if change.scale is None or change.low is None or change.high is None:
+        ax.text(1.02, place, f"{change.before} → {change.after}", color=INK, fontsize=10, **where)
+        ax.text(0.06, place, "another category", color=COLORS[5], fontsize=10, va="center")
+        return
+    left = max((change.low - change.before) / change.scale, -1.2)
+    right = min((change.high - change.before) / change.scale, 1.2)
+    ax.barh(place, right - left, left=left, height=0.34, color=_BAR, zorder=1)
+    arrow = {"arrowstyle": "-|>", "color": COLORS[5], "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (change.shift, place), (0.0, place), arrowprops=arrow, zorder=3)
+    ax.text(1.02, place - 0.12, f"{change.before:.6g} → {change.after:.6g}", color=INK, fontsize=10, **where)
+    ax.text(1.02, place + 0.2, _say_reach(change.low, change.high), color=_GREY, fontsize=8, **where)
 
 
-def _number(value: float) -> str:
-    return "anything" if np.isinf(value) else f"{value:.6g}"
+def _say_reach(low: float, high: float) -> str:
+    if np.isinf(low) and np.isinf(high):
+        return "any value"
+    if np.isinf(high):
+        return f"{low:.5g} or more"
+    return f"{high:.5g} or less" if np.isinf(low) else f"from {low:.5g} to {high:.5g}"
