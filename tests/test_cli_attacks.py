@@ -258,6 +258,16 @@ USAGE = {
         2,
         ["--time-limit"],
     ),
+    "an endless curve": (
+        ["evaluate", "model.json", "data.csv", "--target", "big", "--epsilon", "1", "--curve", "inf"],
+        2,
+        ["--curve", "finite"],
+    ),
+    "no threads": (
+        ["evaluate", "model.json", "data.csv", "--target", "big", "--epsilon", "1", "--jobs", "0"],
+        1,
+        ["n_jobs"],
+    ),
     "another norm": (["attack", "model.json", "data.csv", "--norm", "3", "--output", "e.csv"], 2, ["--norm"]),
     "an output that is no table": (["attack", "model.json", "data.csv", "--output", "e.txt"], 2, [".parquet"]),
     "a norm for one tree only": (

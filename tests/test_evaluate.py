@@ -217,7 +217,7 @@ class TestInterruption:
                 measuring.set()
                 raise KeyboardInterrupt
 
-        report = evaluate(model, X, y, 0.05, distances=True, progress=interrupt)
+        report = evaluate(model, X, y, 0.05, epsilons=EPSILONS, distances=True, progress=interrupt)
         assert measuring.is_set()
         assert report.interrupted
         assert report.adversarial_accuracy.is_exact
@@ -230,6 +230,7 @@ def test_progress(forest: RandomForestClassifier, numbers: Table) -> None:
     seen: list[tuple[int, int]] = []
     evaluate(forest, *numbers, 0.1, epsilons=EPSILONS, progress=lambda *step: seen.append(step))
     done, total = zip(*seen, strict=True)
+    assert done[0] < 0.2 * total[0]
     assert list(done) == sorted(done)
     assert len(set(total)) == 1
     assert max(done) <= total[0]

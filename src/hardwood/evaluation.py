@@ -56,7 +56,8 @@ def evaluate(
         epsilon above 0 on. With 2 an attacker may move everything twice as far. None: the threat model as it stands.
     ceiling : bool, default=True
         Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
-        more it is an upper bound. Seconds for 10,000 rows, more than proportionally longer for more.
+        more it is an upper bound. Looks at all pairs of rows of different classes that might meet, so leave it out for
+        tables of very many rows.
     distances : bool, default=False
         Whether to find the nearest adversarial example of every row: the smallest change, in the units of the table
         and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
@@ -163,7 +164,8 @@ class _Questions:
         while (known == OPEN).any() and not self.interrupted:
             for k in np.unique(column[column >= 0]).tolist():
                 chosen = np.flatnonzero(column == k)
-                status = self._ask(rows[chosen], threat.scaled(grid[k]), int((known != OPEN).sum()), known.size)
+                asked = known[:, 1:]
+                status = self._ask(rows[chosen], threat.scaled(grid[k]), int((asked != OPEN).sum()), asked.size)
                 _note(known, chosen, k, status)
                 if self.interrupted:
                     break

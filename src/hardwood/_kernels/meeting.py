@@ -36,7 +36,8 @@ def list_meetings(ours, theirs, categories, first, last, most, start, partner):
         for j in range(first[i], last[i]):
             meet = True
             for f in range(ours.low.shape[1]):
-                if ours.low[i, f] > theirs.high[j, f] or theirs.low[j, f] > ours.high[i, f]:
+                # Not the same as comparing the other way round: what is not a number meets nothing.
+                if not (ours.low[i, f] <= theirs.high[j, f] and theirs.low[j, f] <= ours.high[i, f]):
                     meet = False
                     break
             if meet:

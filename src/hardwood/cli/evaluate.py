@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +63,8 @@ def evaluate(
     """
     if threat is None and epsilon is None:
         raise typer.BadParameter("say what the attacker can do: --threat FILE or --epsilon NUMBER")
+    if curve is not None and not math.isfinite(curve):
+        raise typer.BadParameter(f"--curve must be a finite number, got {curve}")
     inputs = [model, data, *([threat] if threat else [])]
     if output is not None:
         check_table_name(output)

@@ -47,7 +47,7 @@ class RobustnessCurveDisplay:
     >>> model = RobustTreeClassifier(threat=1.0).fit(X, y)
     >>> display = RobustnessCurveDisplay.from_estimator(model, X, y, threat=1.0, epsilons=[0, 1, 2, 3])
     >>> display.lower.tolist()
-    [1.0, 1.0, 0.8, 0.6]
+    [1.0, 1.0, 0.8, 0.4]
     """
 
     epsilons: np.ndarray
