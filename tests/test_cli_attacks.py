@@ -354,9 +354,9 @@ def test_a_missing_library_is_named(library: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before any work is done: not even that there is no model."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("hardwood.cli.evaluate.read_rows", lambda *_: pytest.fail("work was done"))
     result = run("evaluate", "model.json", "data.csv", "--target", "y", "--epsilon", 1, "--plot", "c.png")
     assert_one_sentence(result, 1, "pip install 'hardwood[plot]'")
 
