@@ -239,7 +239,7 @@ def test_labels_that_other_readers_take_for_missing():
 
 def test_version_and_help():
     assert run("--version").stdout == f"hardwood {hardwood.__version__}\n"
-    for verb in ("demo", "fit", "predict"):
+    for verb in ("demo", "threat", "fit", "evaluate", "attack", "predict"):
         assert verb in run("--help").stdout
         assert run(verb, "--help").exit_code == 0
     assert run().exit_code == 0

@@ -269,7 +269,6 @@ class TestOthers:
         "other",
         [
             LogisticRegression().fit([[0.0], [1.0]], [0, 1]),
-            make_pipeline(StandardScaler(), DecisionTreeClassifier()),
             RobustTreeClassifier,
             *(None, 3, [], b"model.json", np.zeros(3)),
         ],
@@ -278,6 +277,16 @@ class TestOthers:
     def test_unknown_kinds(self, other: Any) -> None:
         with pytest.raises(TypeError, match=f"a {type(other).__name__} is not a tree model"):
             as_ensemble(other)
+
+    def test_pipelines(self) -> None:
+        """Their last step, if nothing comes before it: otherwise the trees see another table than the attacker."""
+        X, y = [[0.0], [1.0]], [0, 1]
+        plain = make_pipeline("passthrough", DecisionTreeClassifier()).fit(X, y)
+        assert as_ensemble(plain).predict(X).tolist() == y
+        with pytest.raises(ValueError, match="Pipeline is not fitted"):
+            as_ensemble(make_pipeline(DecisionTreeClassifier()))
+        with pytest.raises(TypeError, match="Pipeline with a StandardScaler in front"):
+            as_ensemble(make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, y))
 
 
 class TestChecking:

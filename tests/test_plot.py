@@ -12,10 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import RobustTreeClassifier, ThreatModel, attack
-from hardwood.plot import DecisionRegionDisplay, plot_threat_models, save_threat_models
+from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy, attack, evaluate
+from hardwood.plot import (
+    AdversarialExampleDisplay,
+    DecisionRegionDisplay,
+    RobustnessCurveDisplay,
+    check_can_draw,
+    plot_threat_models,
+    save_robustness_curve,
+    save_threat_models,
+)
 
 mpl.use("Agg")
 
@@ -147,3 +156,114 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'hardwood\[plot\]'"):
         plot_threat_models()
+
+
+# Curves
+
+
+def test_a_curve_is_that_of_the_report():
+    X, y = make_data(8)
+    model = RobustTreeClassifier(0.25, max_depth=3).fit(X, y)
+    report = evaluate(model, X, y, 0.25, epsilons=[0.5, 2.0])
+    display = RobustnessCurveDisplay.from_report(report, name="robust").plot()
+    assert display.epsilons.tolist() == [0.0, 0.5, 1.0, 2.0]
+    assert display.lower.tolist() == [adversarial_accuracy(model, X, y, 0.25 * e) for e in display.epsilons]
+    line = next(line for line in display.ax_.lines if line.get_label() == "robust")
+    np.testing.assert_array_equal(line.get_ydata(), display.lower)
+    assert display.ax_.get_xlim() == (0.0, 2.0)
+    labels = display.ax_.get_legend_handles_labels()[1]
+    assert sorted(labels) == ["constant classifier", "no classifier gets here", "robust"]
+    display.figure_.canvas.draw()
+    trained = RobustnessCurveDisplay.from_estimator(model, X, y, epsilons=[0.5, 2.0])
+    assert trained.lower.tolist() == display.lower.tolist()
+    assert trained.name == "RobustTreeClassifier"
+
+
+def test_several_curves_on_one_axes():
+    X, y = make_data(8)
+    figure, ax = plt.subplots()
+    for depth in (1, 3):
+        model = RobustTreeClassifier(0.25, max_depth=depth).fit(X, y)
+        options = {"name": f"depth {depth}", "epsilons": [0.0, 3.0 / depth]}
+        assert RobustnessCurveDisplay.from_estimator(model, X, y, **options).plot(ax).figure_ is figure
+    labels = ax.get_legend_handles_labels()[1]
+    assert labels.count("constant classifier") == labels.count("no classifier gets here") == 1
+    curves = [line for line in ax.lines if line.get_label().startswith("depth")]
+    assert len({line.get_color() for line in curves}) == 2
+    assert ax.get_xlim() == (0.0, 3.0)
+
+
+def test_undecided_rows_are_a_band():
+    X, y = make_data(9)
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    display = RobustnessCurveDisplay.from_estimator(forest, X, y, 0.2, time_limit=0, ceiling=False).plot()
+    assert (display.lower <= display.upper).all()
+    assert (display.lower < display.upper).any()
+    labels = display.ax_.get_legend_handles_labels()[1]
+    assert "RandomForestClassifier: undecided rows" in labels
+    assert "no classifier gets here" not in labels
+
+
+def test_saving_a_curve_needs_no_screen(tmp_path):
+    X, y = make_data(8)
+    report = evaluate(RobustTreeClassifier(max_depth=2).fit(X, y), X, y, 0.25)
+    save_robustness_curve(report, tmp_path / "curve.svg", name="a tree")
+    assert "<svg" in (tmp_path / "curve.svg").read_text()
+    assert not plt.get_fignums()
+    check_can_draw(tmp_path / "curve.PNG")
+    with pytest.raises(ValueError, match=r"curve\.txt must end in one of .*\.png"):
+        check_can_draw(tmp_path / "curve.txt")
+
+
+# Examples
+
+
+def test_an_example_says_what_moved_and_how_far_it_could():
+    X, y = make_data(10)
+    X = np.column_stack([X, np.zeros(len(X))])
+    model = RandomForestClassifier(15, max_depth=4, random_state=0).fit(X, y)
+    threat = [(0.5, 0.25), ">", None]
+    result = attack(model, X, y, threat)
+    moved = (result.X_adv != X) & result.found[:, None]
+    for row in np.flatnonzero(result.found)[:12].tolist():
+        display = AdversarialExampleDisplay.from_estimator(model, X, y, threat, row=row)
+        assert {change.name for change in display.changes} == {f"feature {j}" for j in np.flatnonzero(moved[row])}
+        for change in display.changes:
+            j = int(change.name[-1])
+            assert (change.before, change.after) == (X[row, j], result.X_adv[row, j])
+            expected = (X[row, 0] - 0.5, X[row, 0] + 0.25) if j == 0 else (X[row, 1], np.inf)
+            assert (change.low, change.high) == expected
+        assert display.n_movable == 2
+        assert display.label == y[row] != display.prediction
+        assert display.distance == result.distance[row]
+        sizes = [abs(change.shift) for change in display.changes]
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(size <= 1.0 + 1e-9 for size in sizes)
+    robust = int((~result.found).argmax())
+    with pytest.raises(ValueError, match="has no adversarial example"):
+        AdversarialExampleDisplay.from_estimator(model, X, y, threat, row=robust)
+    with pytest.raises(ValueError, match="row=60"):
+        AdversarialExampleDisplay.from_estimator(model, X, y, threat, row=60)
+
+
+def test_the_picture_of_an_example(mixed, frame):
+    """Numbers and categories in the units of the table; a row that is wrong as it stands moves nothing."""
+    X, y = frame
+    threat = {"income": (3.0, 1.0), "color": {"red": ["green"], "blue": ["red"], "green": ["red"]}, "age": "<"}
+    result = attack(mixed, X, y, threat)
+    after = result.X_adv["color"].astype(str)
+    changed = np.flatnonzero(result.found & (after != X["color"].astype(str)))
+    row = int(changed[0])
+    display = AdversarialExampleDisplay.from_estimator(mixed, X, y, threat, row=row).plot()
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert f"{X['color'][row]} → {after[row]}" in texts
+    assert display.n_movable == 3
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == [c.name for c in display.changes]
+    assert f"Row {row}: {y[row]}, taken for" in display.ax_.get_title(loc="left")
+    display.figure_.canvas.draw()
+    limited = display.plot(plt.subplots()[1], max_features=1)
+    assert len(limited.ax_.get_yticks()) == 1
+    wrong = int((mixed.predict(X) != y).argmax())
+    nothing = AdversarialExampleDisplay.from_estimator(mixed, X, y, threat, row=wrong).plot()
+    assert nothing.changes == []
+    assert "as it stands" in nothing.ax_.get_title(loc="left")

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
     from hardwood.estimators import RobustTreeClassifier
-    from hardwood.metrics import adversarial_accuracy
-    from hardwood.results import AttackResult, Certificate
+    from hardwood.evaluation import evaluate
+    from hardwood.metrics import adversarial_accuracy, make_adversarial_scorer
+    from hardwood.results import AttackResult, Certificate, RobustnessReport
     from hardwood.rules import export_rules
     from hardwood.threat import ThreatModel
     from hardwood.verification import verify
@@ -21,15 +22,18 @@ __all__ = [
     "AttackResult",
     "Certificate",
     "RobustTreeClassifier",
+    "RobustnessReport",
     "ThreatModel",
     "TreeEnsemble",
     "adversarial_accuracy",
     "as_ensemble",
     "attack",
+    "evaluate",
     "export_rules",
     "is_vulnerable",
     "list_datasets",
     "load_dataset",
+    "make_adversarial_scorer",
     "verify",
 ]
 
@@ -38,15 +42,18 @@ _HOME = {
     "AttackResult": "results",
     "Certificate": "results",
     "RobustTreeClassifier": "estimators",
+    "RobustnessReport": "results",
     "ThreatModel": "threat",
     "TreeEnsemble": "ensemble",
     "adversarial_accuracy": "metrics",
     "as_ensemble": "convert",
     "attack": "attacks",
+    "evaluate": "evaluation",
     "export_rules": "rules",
     "is_vulnerable": "attacks",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
+    "make_adversarial_scorer": "metrics",
     "verify": "verification",
 }
 

@@ -1,10 +1,14 @@
-"""Adversarial accuracy."""
+"""Adversarial accuracy, as a function and as a scikit-learn scorer."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hardwood.attacks import is_vulnerable
+from hardwood.threat import ThreatModel
+from hardwood.verification import verify
+from hardwood.verification.certify import check_time_limit
 
 
 def adversarial_accuracy(
@@ -30,7 +34,56 @@ def adversarial_accuracy(
     >>> adversarial_accuracy(model, [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], threat=1.0)
     0.5
     """
-    survives = ~is_vulnerable(model, X, y, threat, time_limit=time_limit)
+    return _share(~is_vulnerable(model, X, y, threat, time_limit=time_limit), sample_weight)
+
+
+def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> "AdversarialScorer":
+    """Return a scorer for scikit-learn's model selection: adversarial accuracy under a threat model.
+
+    For ``GridSearchCV(..., scoring=make_adversarial_scorer(threat))`` and whatever else takes a scorer. The estimators
+    must be models :func:`as_ensemble` takes; a Pipeline is one if nothing but its last step changes anything, because
+    a threat model speaks of the table that the trees see.
+
+    Parameters
+    ----------
+    threat : ThreatModel or any of its spellings
+    time_limit : float or None, default=None
+        Seconds per row, for models of several trees. Rows that are not decided by then count as lost, so that the score
+        is a share of rows that is proved. None: no limit, and the score is exact.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from hardwood import RobustTreeClassifier, load_dataset, make_adversarial_scorer
+    >>> table = load_dataset("diabetes")
+    >>> threat = 0.05 * table.data.std(axis=0)
+    >>> search = GridSearchCV(
+    ...     RobustTreeClassifier(threat), {"max_depth": [1, 2, 3]}, scoring=make_adversarial_scorer(threat)
+    ... )
+    >>> search.fit(table.data, table.target).best_params_
+    {'max_depth': 3}
+    """
+    check_time_limit(time_limit)
+    return AdversarialScorer(ThreatModel.coerce(threat), time_limit)
+
+
+@dataclass(frozen=True)
+class AdversarialScorer:
+    """What :func:`make_adversarial_scorer` returns: called with an estimator, a table and labels, it gives a score."""
+
+    threat: ThreatModel
+    time_limit: float | None = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the adversarial accuracy of a fitted estimator."""
+        if self.time_limit is None:
+            return adversarial_accuracy(estimator, X, y, self.threat, sample_weight=sample_weight)
+        certificate = verify(estimator, X, y, self.threat, time_limit=self.time_limit)
+        return _share(certificate.status == "robust", sample_weight)
+
+
+def _share(survives: np.ndarray, sample_weight: Any) -> float:
+    """Return the share of rows that survive, by weight."""
     if sample_weight is None:
         return float(survives.mean())
     try:

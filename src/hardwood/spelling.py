@@ -66,6 +66,15 @@ def _shorten(entry: Any, where: str, accepted: str) -> Any:
     return _SHORT.get((left, right), left if left == right else (left, right))
 
 
+def scale(entry: Any, factor: float) -> Any:
+    """Return one entry with its distances multiplied; what has no size stays as it is."""
+    if isinstance(entry, tuple):
+        return tuple(scale(side, factor) for side in entry)
+    if isinstance(entry, float):
+        return entry * factor if entry else entry  # 0 times infinity is not 0
+    return entry
+
+
 def _distance(value: Any, where: str, accepted: str) -> float:
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hardwood.spelling import (
     ONE_FEATURE,
     plain,
     read_classes,
+    scale,
     shorten_table,
     toml_key,
     toml_value,
@@ -141,6 +143,36 @@ class ThreatModel:
         entries = self._entries(schema)
         _check_categories_known(entries, schema)
         return _extended(entries, schema)
+
+    def scaled(self, factor: float) -> ThreatModel:
+        """Return the threat model with every distance multiplied by `factor`.
+
+        What has no size cannot be scaled: a feature that can be moved without limit still can, and categories become
+        what they could become before. At 0 there is no attacker at all, at infinity there are no limits.
+
+        Parameters
+        ----------
+        factor : float >= 0
+
+        Examples
+        --------
+        >>> threat = ThreatModel({"age": 2, "income": (1, 3), "debt": ">"})
+        >>> threat.scaled(0.5)
+        ThreatModel({'age': 1.0, 'income': (0.5, 1.5), 'debt': '>'})
+        >>> threat.scaled(np.inf)
+        ThreatModel({'age': inf, 'income': inf, 'debt': '>'})
+        """
+        if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
+            raise ValueError(f"factor={factor!r}: expected a number >= 0")
+        classes = self.attacking_classes
+        if factor == 0.0:
+            return ThreatModel(None, classes)
+        table = self._features
+        if isinstance(table, dict):
+            return ThreatModel({key: scale(entry, float(factor)) for key, entry in table.items()}, classes)
+        if isinstance(table, list):
+            return ThreatModel([scale(entry, float(factor)) for entry in table], classes)
+        return ThreatModel(scale(table, float(factor)), classes)
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.

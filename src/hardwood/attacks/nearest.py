@@ -1,5 +1,6 @@
 """`attack`: the nearest adversarial example of every row."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ def attack(
     feature_weight: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> AttackResult:
     """Find the nearest adversarial example of every row, exactly.
 
@@ -52,10 +54,13 @@ def attack(
         found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
         Threads over rows, for models of several trees.
+    progress : callable or None
+        Called with (rows done, rows in all) as the work goes on, for models of several trees.
 
     Returns
     -------
     AttackResult
+        If interrupted (Ctrl-C), with what had been found by then; the rest is not found, with `lower` 0.
 
     Notes
     -----
@@ -82,7 +87,7 @@ def attack(
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     else:
-        search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), norm=norm)
+        search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress, norm)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)

@@ -10,10 +10,13 @@ import typer
 from typer.core import TyperGroup
 
 from hardwood import __version__
+from hardwood.cli.attack import attack
 from hardwood.cli.demo import demo
+from hardwood.cli.evaluate import evaluate
 from hardwood.cli.fit import fit
 from hardwood.cli.messages import CommandError, console, say_error
 from hardwood.cli.predict import predict
+from hardwood.cli.threat import threat
 
 # Typer exports only this subclass of the error that stands for every wrong use of a command.
 _UsageError: Any = typer.BadParameter.__base__
@@ -55,9 +58,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(fit)
-app.command()(predict)
+for verb in (demo, threat, fit, evaluate, attack, predict):
+    app.command()(verb)
 
 
 def _print_version(wanted: bool) -> None:
@@ -76,5 +78,5 @@ def describe(
     """Decision trees that hold up against adversarial examples.
 
     Say what an attacker can do to each column of a table, fit a tree that takes it into account,
-    and see exactly how the tree fares under attack.
+    and see exactly how the tree, or any other tree model, fares under attack.
     """

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
+from hardwood import RobustTreeClassifier, adversarial_accuracy
 from hardwood.cli.messages import (
     CommandError,
     console,
@@ -21,7 +21,8 @@ from hardwood.cli.messages import (
     prepare_kernels,
     run_with_notice,
 )
-from hardwood.cli.tables import as_numbers, check_complete, check_output, read_table, write_file
+from hardwood.cli.tables import as_numbers, check_complete, check_has, check_output, read_table, write_file
+from hardwood.cli.threat import read_threat
 
 
 class Criterion(StrEnum):
@@ -104,12 +105,10 @@ def fit(
     **Example:** hardwood fit mail.csv --target spam --epsilon 0.1 --max-depth 5 --output
     model.json
     """
-    if threat is not None and epsilon is not None:
-        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
     if target in (ignore or []):
         raise typer.BadParameter(f"--ignore leaves out the target, {target}")
+    threat_model = read_threat(threat, epsilon)
     check_output(output, [data, threat] if threat else [data])
-    threat_model = _read_threat(threat, epsilon)
     categorical = categorical or []
     table = run_with_notice(lambda: read_table(data, categorical), f"Reading {data}...")
     X, y = _features_and_labels(table, data, target, categorical, ignore or [])
@@ -136,20 +135,10 @@ def fit(
     _print_summary(model, X, y, scores, output)
 
 
-def _read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
-    if path is None:
-        return ThreatModel(epsilon)
-    with explaining(f"read {path}"):
-        return ThreatModel.parse(path.read_text(encoding="utf-8"))
-
-
 def _features_and_labels(
     table: pd.DataFrame, path: Path, target: str, categorical: Sequence[str], ignore: Sequence[str]
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    for name in (target, *categorical, *ignore):
-        if name not in table.columns:
-            known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
-            raise CommandError(f'{path} has no column "{name}"; it has {", ".join(known)}')
+    check_has(table, [target, *categorical, *ignore], path)
     table = table.drop(columns=list(ignore))
     check_complete(table, path)
     features = {name: _feature(column, path, name in categorical) for name, column in table.items() if name != target}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from hardwood.warm import warm_up
@@ -18,6 +21,10 @@ Result = TypeVar("Result")
 
 console = Console(highlight=False, emoji=False)
 error_console = Console(stderr=True, highlight=False, emoji=False)
+
+# Where no bar can be drawn, such as in a log.
+_SECONDS_BETWEEN_LINES = 10.0
+COMPILING = "Compiling hardwood's kernels (once per installation, some seconds)..."
 
 
 class CommandError(Exception):
@@ -74,6 +81,29 @@ def _shown(notice: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def showing_progress(notice: str, *, patience: float = 0.7) -> Iterator[Callable[[int, int], None]]:
+    """Show how far some work in the main thread is, and how long it will take: call with (steps done, steps in all)."""
+    if error_console.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=error_console, transient=True) as bar:
+            task = bar.add_task(escape(notice), total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        return
+    start = time.monotonic()
+    due = start + patience
+
+    def say(done: int, total: int) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due and 0 < done < total:
+            left = (now - start) * (total - done) / done
+            print(f"{notice} {done / total:.0%} done, about {left:.0f} s left", file=sys.stderr, flush=True)
+            due = now + _SECONDS_BETWEEN_LINES
+
+    yield say
+
+
 def prepare_kernels() -> None:
     """Load the compiled kernels, and say so when they have to be compiled first."""
-    run_with_notice(warm_up, "Compiling hardwood's kernels (once per installation, a few seconds)...")
+    run_with_notice(warm_up, COMPILING)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pandas as pd
+import typer
 
 from hardwood.cli.messages import CommandError, explaining
 from hardwood.files import write_whole
@@ -29,6 +30,12 @@ _EXACT = {"float_precision": "round_trip"} if _IS_OLD else {}
 def is_table_name(path: Path) -> bool:
     """Whether the name of the file says which kind of table it holds."""
     return path.name.lower().endswith(_CSV + _PARQUET)
+
+
+def check_table_name(output: Path) -> None:
+    """Refuse an output of which the name does not say what kind of table to write."""
+    if not is_table_name(output):
+        raise typer.BadParameter(f"--output must end in one of {SUFFIXES}, got {output}")
 
 
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
@@ -92,6 +99,14 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         if name in seen:
             raise CommandError(f'{path} has more than one column named "{name}"')
         seen.add(name)
+
+
+def check_has(table: pd.DataFrame, names: Sequence[str], path: Path) -> None:
+    """Refuse a table that lacks a column, and say which it has."""
+    for name in names:
+        if name not in table.columns:
+            known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
+            raise CommandError(f'{path} has no column "{name}"; it has {", ".join(known)}')
 
 
 def check_complete(table: pd.DataFrame, path: Path) -> None:

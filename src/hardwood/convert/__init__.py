@@ -25,7 +25,7 @@ _IMPORTERS = {
     ("sklearn", "HistGradientBoostingRegressor"): "hist_gradient_boosting.import_hist_gradient_boosting",
     ("sklearn", "AdaBoostClassifier"): "scikit_learn.import_ada_boost",
     ("sklearn", "AdaBoostRegressor"): "scikit_learn.refuse_ada_boost_regressor",
-    ("sklearn", "Pipeline"): "scikit_learn.refuse_pipeline",
+    ("sklearn", "Pipeline"): "pipelines.import_pipeline",
     ("xgboost", "Booster"): "xgboost_models.import_booster",
     ("xgboost", "XGBModel"): "xgboost_models.import_estimator",
     ("lightgbm", "Booster"): "lightgbm_models.import_booster",
@@ -44,7 +44,8 @@ def as_ensemble(model: Any) -> TreeEnsemble:
     model : object or path
         A TreeEnsemble or a fitted hardwood estimator; from scikit-learn a DecisionTree, ExtraTree, RandomForest,
         ExtraTrees, GradientBoosting, HistGradientBoosting, AdaBoost or Bagging of trees; from XGBoost or LightGBM a
-        Booster or an estimator; or the path of a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text.
+        Booster or an estimator; a Pipeline of which only the last step does something, and that is one of these; or the
+        path of a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text.
         Of models that stopped early, the rounds are imported that their own ``predict`` uses.
 
     Returns

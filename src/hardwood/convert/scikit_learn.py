@@ -115,14 +115,6 @@ def refuse_ada_boost_regressor(model: Any) -> TreeEnsemble:
     raise ValueError(f"{name_of(model)} predicts a weighted median of its trees; only sums of trees are supported")
 
 
-def refuse_pipeline(model: Any) -> TreeEnsemble:
-    """Say what to do with a pipeline: a threat model speaks of the columns that the trees see."""
-    raise TypeError(
-        f"model: a {name_of(model)} changes the table before its trees see it; give its last step, model[-1], with "
-        "the table that this step sees, model[:-1].transform(X), and a threat in the units of that table"
-    )
-
-
 def name_of(model: Any) -> str:
     """Return what errors call a model."""
     return type(model).__name__

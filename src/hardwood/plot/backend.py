@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -16,3 +17,15 @@ def matplotlib_module(name: str) -> Any:
         raise ModuleNotFoundError(
             "drawing needs matplotlib: pip install 'hardwood[plot]'", name="matplotlib"
         ) from error
+
+
+def check_can_draw(path: Path) -> None:
+    """Before the long work: refuse a picture that matplotlib could not save at its end.
+
+    Examples
+    --------
+    >>> check_can_draw(Path("curve.png"))
+    """
+    known = matplotlib_module("figure").Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(f"{path} must end in one of {' '.join('.' + suffix for suffix in sorted(known))}")

@@ -1,0 +1,106 @@
+"""`hardwood attack`: a model, a table and a threat model in, adversarial examples out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+
+import hardwood
+from hardwood import AttackResult
+from hardwood.cli.messages import COMPILING, console, explaining, run_with_notice, say_error, showing_progress
+from hardwood.cli.models import MODEL, read_classes, read_model, read_rows
+from hardwood.cli.tables import check_output, check_table_name, write_table
+from hardwood.cli.threat import EPSILON, THREAT, read_threat
+
+
+class Norm(StrEnum):
+    """How the size of a change is measured."""
+
+    inf = "inf"
+    two = "2"
+    one = "1"
+    zero = "0"
+
+
+def attack(
+    model: Annotated[Path, typer.Argument(help=MODEL)],
+    data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the examples: .csv or .parquet.")],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The true classes; without, any other prediction than now will do."),
+    ] = None,
+    threat: Annotated[Path | None, typer.Option(metavar="FILE", help=THREAT)] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help=EPSILON)] = None,
+    norm: Annotated[Norm, typer.Option(help="How the size of a change is measured.")] = Norm.inf,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Per row.")] = 10.0,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = None,
+) -> None:
+    """Find the nearest adversarial example of every row.
+
+    Writes one row per row of DATA: its number, whether there is an example, how far away it is, a
+    distance below which there is none, and the example in the units of the table. Without --threat
+    or --epsilon every column may take any value. Ctrl-C keeps what has been found.
+
+    **Example:** hardwood attack model.json mail.csv --target spam --threat threat.toml --output
+    examples.csv
+    """
+    check_table_name(output)
+    check_output(output, [model, data, *([threat] if threat else [])])
+    anywhere = threat is None and epsilon is None
+    threat_model = None if anywhere else read_threat(threat, epsilon)
+    ensemble = read_model(model)
+    with explaining(f"attack {model}"):
+        classes = ensemble.labels
+    X, labels = read_rows(data, ensemble.schema, target)
+    y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
+    search = partial(hardwood.attack, ensemble, threat=threat_model, norm=float(norm), n_jobs=jobs)
+    searched = int((ensemble.predict(X) == y).sum()) if ensemble.n_trees > 1 else 0
+    rows_done = 0
+    with explaining(f"attack {model} on {data}"):
+        run_with_notice(lambda: search(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
+        # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
+        with showing_progress("Attacking...") as show:
+
+            def progress(done: int, total: int) -> None:
+                nonlocal rows_done
+                rows_done = done
+                show(done, total)
+
+            result = search(X, y, time_limit=time_limit, progress=progress)
+    write_table(_as_table(result, list(X.columns)), output)
+    console.print(f"{_summarise(result)}; saved to {output}", markup=False, soft_wrap=True)
+    if rows_done < searched:
+        say_error(f"interrupted: {output} holds what had been found by then")
+        raise typer.Exit(130)
+
+
+def _summarise(result: AttackResult) -> str:
+    found, unproved = result.found, result.lower < result.distance
+    text = f"{len(found):,} rows: {found.sum():,} ({found.mean():.1%}) have an adversarial example"
+    if (found & unproved).any():
+        text += f", {(found & unproved).sum():,} of them perhaps a nearer one"
+    if (~found & unproved).any():
+        text += f"; {(~found & unproved).sum():,} are undecided"
+    return text
+
+
+def _as_table(result: AttackResult, names: list[str]) -> pd.DataFrame:
+    """One row per row: what was found, and the example under the names of the table's columns."""
+    outcome = pd.DataFrame(
+        {
+            "row": np.arange(1, len(result.found) + 1),
+            "found": result.found,
+            "distance": result.distance,
+            "lower": result.lower,
+        }
+    )
+    outcome = outcome.rename(columns={name: f"attack_{name}" for name in outcome.columns if name in names})
+    examples = result.X_adv if isinstance(result.X_adv, pd.DataFrame) else pd.DataFrame(result.X_adv, columns=names)
+    return pd.concat([outcome, examples], axis=1)

@@ -1,0 +1,107 @@
+"""`hardwood evaluate`: a model, a table and a threat model in, a robustness report out."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import hardwood
+from hardwood import RobustnessReport
+from hardwood.cli.messages import (
+    COMPILING,
+    console,
+    explaining,
+    run_with_notice,
+    say_error,
+    showing_progress,
+)
+from hardwood.cli.models import MODEL, read_classes, read_model, read_rows
+from hardwood.cli.tables import check_output, check_table_name, write_file, write_table
+from hardwood.cli.threat import EPSILON, THREAT, read_threat
+from hardwood.plot import check_can_draw, save_robustness_curve
+
+_POINTS = 9
+_UP_TO = 2.0
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help=MODEL)],
+    data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")],
+    threat: Annotated[Path | None, typer.Option(metavar="FILE", help=THREAT)] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help=EPSILON)] = None,
+    curve: Annotated[
+        float | None,
+        typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one."),
+    ] = None,
+    distances: Annotated[
+        bool, typer.Option("--distances", help="Also find the nearest adversarial examples; takes longer.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Per row and multiple of the threat.")
+    ] = 1.0,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write what is known of each row: .csv or .parquet.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the curve: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure how a model fares under attack.
+
+    Prints accuracy, adversarial accuracy, that of a constant classifier, and the ceiling that no
+    classifier can exceed. Rows that are not decided within the time limit make intervals of the
+    figures. Ctrl-C ends the search and keeps what has been decided.
+
+    **Example:** hardwood evaluate model.json mail.csv --target spam --threat threat.toml
+    """
+    if threat is None and epsilon is None:
+        raise typer.BadParameter("say what the attacker can do: --threat FILE or --epsilon NUMBER")
+    if curve is not None and not math.isfinite(curve):
+        raise typer.BadParameter(f"--curve must be a finite number, got {curve}")
+    inputs = [model, data, *([threat] if threat else [])]
+    if output is not None:
+        check_table_name(output)
+        check_output(output, inputs)
+    if plot is not None:
+        check_output(plot, inputs)
+        with explaining(f"draw {plot}"):
+            check_can_draw(plot)
+    threat_model = read_threat(threat, epsilon)
+    ensemble = read_model(model)
+    with explaining(f"evaluate {model}"):
+        classes = ensemble.labels
+    X, labels = read_rows(data, ensemble.schema, target)
+    assert labels is not None
+    y = read_classes(labels, classes, data)
+    up_to = _UP_TO if curve is None and plot is not None else curve
+    epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
+    measure = partial(hardwood.evaluate, ensemble, threat=threat_model, distances=distances, n_jobs=jobs)
+    with explaining(f"evaluate {model} on {data}"):
+        run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
+        # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
+        with showing_progress("Attacking...") as progress:
+            report = measure(X, y, epsilons=epsilons, time_limit=time_limit, progress=progress)
+    console.print(str(report), markup=False, soft_wrap=True)
+    _save(report, output, plot, name=model.stem)
+    if report.interrupted:
+        say_error("interrupted: these are the figures of what had been decided by then")
+        raise typer.Exit(130)
+
+
+def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name: str) -> None:
+    if output is not None:
+        frame = report.to_frame()
+        frame.insert(0, "row", np.arange(1, len(frame) + 1))
+        write_table(frame, output)
+        console.print(f"\nWhat is known of each row: {output}", markup=False, soft_wrap=True)
+    if plot is not None:
+        draw = partial(save_robustness_curve, report, name=name)
+        run_with_notice(lambda: write_file(plot, draw), "Drawing...")
+        console.print(f"\nThe curve: {plot}", markup=False, soft_wrap=True)

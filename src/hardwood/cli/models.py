@@ -1,0 +1,88 @@
+"""Saved models, and the columns and labels of a table as a model knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hardwood import TreeEnsemble, as_ensemble
+from hardwood.cli.messages import CommandError, explaining, run_with_notice
+from hardwood.cli.tables import as_numbers, check_complete, check_has, read_table
+from hardwood.table import Schema
+
+MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM."
+
+
+def read_model(path: Path) -> TreeEnsemble:
+    """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text."""
+    with explaining(f"read {path}"):
+        if path.is_file() and path.stat().st_size == 0:
+            raise CommandError(f"{path} is empty")
+        try:
+            return run_with_notice(lambda: as_ensemble(path), f"Reading {path}...")
+        except ValueError as error:
+            raise CommandError(str(error)) from error  # it names the file already
+
+
+def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
+    """Read a table: the columns that a model was fitted on, and the one with the labels."""
+    names = schema.feature_names or ()
+    categorical = [name for name, labels in zip(names, schema.categories, strict=False) if labels is not None]
+    table = run_with_notice(lambda: read_table(path, categorical), f"Reading {path}...")
+    labels = None
+    if target is not None:
+        check_has(table, [target], path)
+        if target in names:
+            raise CommandError(f'the model predicts from column "{target}", so it is not the target')
+        labels = table.pop(target)
+        check_complete(labels.to_frame(), path)
+    return _model_columns(table, schema, path), labels
+
+
+def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFrame:
+    """The columns that the model was fitted on, in its order and with its categories."""
+    if schema.feature_names is None:
+        if table.shape[1] != schema.n_features:
+            raise CommandError(
+                f"{path} has {table.shape[1]} columns to predict from, "
+                f"but the model was fitted on {schema.n_features} without names"
+            )
+        names = list(table.columns)
+    else:
+        names = list(schema.feature_names)
+        missing = [name for name in names if name not in table.columns]
+        if missing:
+            raise CommandError(f"{path} lacks columns of the model: {_list(missing)}")
+    table = table[names].copy()
+    if not schema.accepts_missing:
+        check_complete(table, path)
+    for name, labels in zip(names, schema.categories, strict=True):
+        if labels is None:
+            table[name] = as_numbers(table[name], path, "the model was fitted on numbers")
+        else:
+            by_spelling = {str(label): label for label in labels}
+            table[name] = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
+    return table
+
+
+def _list(names: Collection[str]) -> str:
+    shown = list(names)
+    return ", ".join(shown if len(shown) <= 20 else [*shown[:20], "..."])
+
+
+def read_classes(labels: pd.Series, classes: np.ndarray, path: Path) -> np.ndarray:
+    """Return the labels of a table as the model spells them: 1, 1.0 and the text "1" are the same class."""
+    known = classes.tolist()
+    by_value: dict[Any, Any] = {str(label): label for label in known} | {label: label for label in known}
+    found = {value: by_value.get(value, by_value.get(str(value))) for value in labels.unique().tolist()}
+    for value, label in found.items():
+        if label is None:
+            raise CommandError(
+                f'column "{labels.name}" of {path} holds {value}, which is not a class of the model; '
+                f"its classes are {_list([str(label) for label in known])}"
+            )
+    return np.array([found[value] for value in labels.tolist()], dtype=classes.dtype)

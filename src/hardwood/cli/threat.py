@@ -1,0 +1,118 @@
+"""`hardwood threat`: a commented threat-model file to edit; and reading it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from hardwood import ThreatModel
+from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
+from hardwood.cli.tables import check_has, check_output, read_table, write_file
+from hardwood.spelling import plain, toml_key, toml_value
+
+THREAT = "TOML: what the attacker can do to each column."
+EPSILON = "Or: how far every number can be moved."
+
+_SHOWN = 12
+_SPELLINGS = """\
+# To let the attacker change a column, take the "# " off the line with its name and say how, in the units of the column:
+#   0.5                  move it by up to 0.5, up or down
+#   [0.5, 2.0]           down by up to 0.5, up by up to 2.0
+#   ">"  "<"  "<>"       up, down, either way without limit; "<>" also turns any category into any other
+#   { red = ["blue"] }   turn the category red into blue
+# A column that is not named cannot be changed.
+"""
+
+
+def threat(
+    data: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz or .parquet.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the threat model (TOML).")],
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the classes, which nobody attacks.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there already.")] = False,
+) -> None:
+    """Write a threat-model file to edit.
+
+    Lists the columns of a table with what is in them and, commented out, an example of how to say
+    what an attacker can do to each. As written, nothing can be changed.
+
+    **Example:** hardwood threat mail.csv --target spam --output threat.toml
+    """
+    check_output(output, [data])
+    if output.exists() and not overwrite:
+        raise CommandError(f"{output} is there already: choose another output, or say --overwrite")
+    table = run_with_notice(lambda: read_table(data), f"Reading {data}...")
+    check_has(table, [] if target is None else [target], data)
+    text = "\n".join(_describe(table, data, target)) + "\n"
+    with explaining(f"describe {data}"):
+        ThreatModel.parse(text)
+    write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
+    count = table.shape[1] - (target is not None)
+    console.print(f"Described {count} columns; edit {output} to say what can be changed", markup=False, soft_wrap=True)
+
+
+def read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
+    """Return the threat model that a file or one number stands for; without either, there is no attacker."""
+    if path is None:
+        return ThreatModel(epsilon)
+    if epsilon is not None:
+        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
+    with explaining(f"read {path}"):
+        return ThreatModel.parse(path.read_text(encoding="utf-8-sig"))
+
+
+def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[str]:
+    """Go through the lines of the file."""
+    yield _comment(f"What an attacker can do to the {len(table):,} rows of {path.name}. As it stands: nothing.")
+    yield "#"
+    yield _SPELLINGS
+    if target is None:
+        yield "# The classes whose rows are changed. All of them, unless you say which:"
+        yield '# attacking_classes = ["fraud"]'
+    else:
+        labels = table[target]
+        counts = (labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str)).value_counts()
+        yield _comment(f"The classes of {target}: {_counts(counts)}.")
+        yield "# Those whose rows are changed. All of them, unless you say which:"
+        yield f"# attacking_classes = {toml_value([plain(counts.index[-1])])}"
+    yield "\n[features]"
+    for name in table.columns:
+        if name != target:
+            yield ""
+            yield from _describe_column(table[name].dropna(), str(name))
+
+
+def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
+    if column.empty:
+        yield _comment(f"{name}: no values at all")
+        return
+    if column.dtype.kind in "iuf":
+        low, median, high = column.quantile([0.0, 0.5, 1.0])
+        kind = "whole number" if (column == column.round()).all() else "number"
+        spread = float(column.std(ddof=0))
+        yield _comment(f"{kind} from {low:g} to {high:g}, median {median:g}, standard deviation {spread:.3g}")
+        tenth = 0.1 * (spread or abs(high) or 1.0)
+        step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
+        yield f"# {toml_key(name)} = {toml_value(step)}"
+        return
+    counts = column.astype(str).value_counts()
+    categories = f"{len(counts)} categor{'y' if len(counts) == 1 else 'ies'}"
+    yield _comment(f"{categories}: {_counts(counts)}")
+    first = str(counts.index[0])
+    other = str(counts.index[1]) if len(counts) > 1 else "another"
+    yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
+
+
+def _counts(counts: pd.Series) -> str:
+    shown = [f"{label} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
+    return ", ".join(shown if len(counts) <= _SHOWN else [*shown, "..."])
+
+
+def _comment(text: str) -> str:
+    """Return a comment of one line, whatever is in the names."""
+    return "# " + "".join(c if c.isprintable() else " " for c in text)
