@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hardwood.attack_rules import AttackRule
     from hardwood.attacks import attack, is_vulnerable
     from hardwood.convert import as_ensemble
     from hardwood.datasets import list_datasets, load_dataset
@@ -19,6 +20,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "AttackResult",
+    "AttackRule",
     "Certificate",
     "RobustTreeClassifier",
     "ThreatModel",
@@ -35,6 +37,7 @@ __all__ = [
 
 # Imported when first used: a command that only prints its help should not wait for numba and scikit-learn.
 _HOME = {
+    "AttackRule": "attack_rules",
     "AttackResult": "results",
     "Certificate": "results",
     "RobustTreeClassifier": "estimators",

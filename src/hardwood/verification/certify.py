@@ -11,9 +11,11 @@ import numpy as np
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.priced_reach import PricedReach
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
 
 
@@ -61,9 +63,13 @@ def verify(
     ensemble = as_ensemble(model)
     limit = check_time_limit(time_limit)
     matrix = ensemble.schema.encode(X)
-    reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
+    words = ThreatModel.coerce(threat)
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
+    if words.rules:
+        priced = words.price(ensemble.schema, ensemble.labels)
+        return _certify_priced(ensemble, priced, X, matrix, label, limit)
+    reach = words.resolve(ensemble.schema, ensemble.labels)
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
     search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
@@ -82,6 +88,20 @@ def verify(
     found = status == "vulnerable"
     upper[found] = margin(ensemble, witness[found], label[found])
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, witness))
+
+
+def _certify_priced(
+    ensemble: TreeEnsemble, reach: PricedReach, X: Any, matrix: np.ndarray, label: np.ndarray, limit: float
+) -> Certificate:
+    """Prove for every row whether an attacker with rules and a budget can change its class."""
+    answers = attack_priced(ensemble, reach, matrix, label, limit, any_will_do=True)
+    found, robust = answers.status == FOUND, answers.status == NONE
+    check_examples(ensemble, reach, matrix, answers.example, label, found)
+    status = np.select([found, robust], ["vulnerable", "robust"], "unknown")
+    lower = np.where(robust, np.maximum(answers.lower_margin, 0.0), answers.lower_margin)
+    upper = margin(ensemble, matrix, label)
+    upper[found] = margin(ensemble, answers.example[found], label[found])
+    return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
 
 
 def check_time_limit(time_limit: Any) -> float:
