@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from hardwood.convert import as_ensemble
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
-    from hardwood.estimators import RobustTreeClassifier
+    from hardwood.estimators import RobustTreeClassifier, TreantClassifier
     from hardwood.metrics import adversarial_accuracy
     from hardwood.results import AttackResult, Certificate
     from hardwood.rules import export_rules
@@ -24,6 +24,7 @@ __all__ = [
     "Certificate",
     "RobustTreeClassifier",
     "ThreatModel",
+    "TreantClassifier",
     "TreeEnsemble",
     "adversarial_accuracy",
     "as_ensemble",
@@ -42,6 +43,7 @@ _HOME = {
     "Certificate": "results",
     "RobustTreeClassifier": "estimators",
     "ThreatModel": "threat",
+    "TreantClassifier": "estimators",
     "TreeEnsemble": "ensemble",
     "adversarial_accuracy": "metrics",
     "as_ensemble": "convert",
