@@ -328,7 +328,9 @@ class TestAttacks:
     def test_what_a_certificate_says(self) -> None:
         model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
         threat = ThreatModel(rules=[AttackRule(0, add=1.0)], budget=1)
-        certificate = verify(model, [[0.0], [1.0]], [0, 0], threat)
+        said: list[tuple[int, int]] = []
+        certificate = verify(model, [[0.0], [1.0]], [0, 0], threat, progress=lambda *counts: said.append(counts))
+        assert said == [(2, 2)]
         assert certificate.status.tolist() == ["robust", "vulnerable"]
         assert certificate.lower.tolist() == [1.0, -1.0]
         assert certificate.upper.tolist() == [1.0, -1.0]

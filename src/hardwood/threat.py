@@ -186,7 +186,9 @@ class ThreatModel:
                 f"threat: {self!r} has attack rules with a budget, which are not understood here; "
                 "give how far each feature can be moved instead"
             )
-        return self.price(schema, classes).free
+        entries = self._entries(schema)
+        check_categories_known(entries, (), schema)
+        return lay_out_reach(entries, schema, self._attacks(classes))
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -343,7 +345,9 @@ class ThreatModel:
 
     def _placed_rules(self, schema: Schema) -> list[tuple[int, AttackRule]]:
         """Return the rules, each with the position of its feature."""
-        entries = self._entries(schema) if self._rules else []
+        if not self._rules:
+            return []
+        entries = self._entries(schema)
         positions = {str(schema.key(j)): j for j in range(schema.n_features)}
         placed = []
         for k, rule in enumerate(self._rules):

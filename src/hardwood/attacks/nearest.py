@@ -54,7 +54,7 @@ def attack(
         Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
         found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
-        Threads over rows, for models of several trees.
+        Threads over rows, for models of several trees; with attack rules there is one.
 
     Returns
     -------

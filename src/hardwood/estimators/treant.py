@@ -80,10 +80,10 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     --------
     >>> from hardwood import AttackRule, ThreatModel, TreantClassifier, adversarial_accuracy, load_dataset
     >>> table = load_dataset("banknote-authentication")
-    >>> rules = [AttackRule(name, add=step) for name in table.feature_names for step in (-0.5, 0.5)]
+    >>> rules = [AttackRule(j, add=step) for j in range(4) for step in (-0.5, 0.5)]
     >>> threat = ThreatModel(rules=rules, budget=2)
-    >>> model = TreantClassifier(threat, max_depth=4).fit(table.frame[table.feature_names], table.target)
-    >>> adversarial_accuracy(model, table.frame[table.feature_names], table.target, threat) > 0.7
+    >>> model = TreantClassifier(threat, max_depth=4).fit(table.data, table.target)
+    >>> adversarial_accuracy(model, table.data, table.target, threat) > 0.7
     True
     """
 

@@ -15,7 +15,7 @@ from hardwood.priced_reach import PricedReach
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
-from hardwood.verification.priced import attack_priced
+from hardwood.verification.priced import PricedAnswers, attack_priced
 from hardwood.verification.search import RowSearch
 
 
@@ -44,7 +44,7 @@ def verify(
     time_limit : float or None, default=None
         Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
     n_jobs : int or None, default=None
-        Threads over rows.
+        Threads over rows; with attack rules there is one.
     progress : callable or None
         Called with (rows done, rows in all) as the work goes on.
 
@@ -68,7 +68,8 @@ def verify(
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     if words.rules:
         priced = words.price(ensemble.schema, ensemble.labels)
-        return _certify_priced(ensemble, priced, X, matrix, label, limit)
+        known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
+        return _certify_priced(ensemble, priced, known, X, matrix, label)
     reach = words.resolve(ensemble.schema, ensemble.labels)
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
@@ -91,10 +92,14 @@ def verify(
 
 
 def _certify_priced(
-    ensemble: TreeEnsemble, reach: PricedReach, X: Any, matrix: np.ndarray, label: np.ndarray, limit: float
+    ensemble: TreeEnsemble,
+    reach: PricedReach,
+    answers: PricedAnswers,
+    X: Any,
+    matrix: np.ndarray,
+    label: np.ndarray,
 ) -> Certificate:
-    """Prove for every row whether an attacker with rules and a budget can change its class."""
-    answers = attack_priced(ensemble, reach, matrix, label, limit, any_will_do=True)
+    """Say what the search has proved about an attacker with rules and a budget."""
     found, robust = answers.status == FOUND, answers.status == NONE
     check_examples(ensemble, reach, matrix, answers.example, label, found)
     status = np.select([found, robust], ["vulnerable", "robust"], "unknown")

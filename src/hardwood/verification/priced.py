@@ -1,6 +1,7 @@
 """Rows under attack by rules and a budget: one tree leaf by leaf, several by branching on what is paid for."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ def attack_priced(
     matrix: np.ndarray,
     label: np.ndarray,
     time_limit: float = math.inf,
+    progress: Callable[[int, int], object] | None = None,
     *,
     any_will_do: bool,
 ) -> PricedAnswers:
@@ -36,9 +38,15 @@ def attack_priced(
         raise ValueError("X has missing values; attack rules say nothing about those")
     if ensemble.n_trees == 1:
         found, example, cost, worst = attack_priced_tree(ensemble, reach, matrix, label)
+        if progress is not None:
+            progress(len(matrix), len(matrix))
         return PricedAnswers(np.where(found, FOUND, NONE), example, cost, cost, worst)
     search = PricedSearch(ensemble, reach, time_limit, any_will_do=any_will_do)
-    answers = [search.ask(matrix[k], int(label[k])) for k in range(len(matrix))]
+    answers = []
+    for k in range(len(matrix)):
+        answers.append(search.ask(matrix[k], int(label[k])))
+        if progress is not None:
+            progress(k + 1, len(matrix))
     found = np.array([answer.example is not None for answer in answers], dtype=bool)
     finished = np.array([answer.finished for answer in answers], dtype=bool)
     example = np.full_like(matrix, np.nan)
