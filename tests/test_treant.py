@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
@@ -92,7 +92,23 @@ class TestSplits:
 
     @given(SEEDS, st.sampled_from(["squared", "log"]))
     @settings(max_examples=20)
+    @example(24, "squared")  # in these, bounds decide between categories
+    @example(73, "squared")
     def test_categories(self, seed: int, kind: str) -> None:
+        generator = np.random.default_rng(seed)
+        names = ("first", "second", "third")
+        letters = {name: generator.choice(["a", "b", "c"], 24) for name in names}
+        table = pd.DataFrame({name: pd.Categorical(column) for name, column in letters.items()})
+        score = sum(2.0 * (column == "a") for column in letters.values())
+        y = (score + generator.normal(size=24) > 2).astype(int)
+        assume(0 < y.sum() < 24)
+        threat = ThreatModel(rules=[AttackRule(name, when="b", set_to="a") for name in names], budget=1)
+        model = TreantClassifier(threat, loss=kind, max_depth=4).fit(table, y)
+        check(model, table, y, np.ones(24), 4, 1)
+
+    @given(SEEDS)
+    @settings(max_examples=10)
+    def test_numbers_and_categories(self, seed: int) -> None:
         generator = np.random.default_rng(seed)
         table = pd.DataFrame(
             {
@@ -107,7 +123,7 @@ class TestSplits:
             AttackRule("color", set_to="white", cost=2),
             AttackRule("size", add=1),
         ]
-        model = TreantClassifier(ThreatModel(rules=rules, budget=2), loss=kind, max_depth=3).fit(table, y)
+        model = TreantClassifier(ThreatModel(rules=rules, budget=2), max_depth=3).fit(table, y)
         check(model, table, y, np.ones(14), 3, 1)
 
     def test_without_an_attacker_it_is_a_regression_tree(self, numbers: Table) -> None:
