@@ -1,11 +1,17 @@
 """How to call the published implementation, groot-trees, under NumPy 2."""
 
+import contextlib
 import importlib
+import os
 import sys
+import tempfile
 import types
 from typing import Any
 
 import numpy as np
+
+from hardwood import TreeEnsemble
+from hardwood.table import Schema
 
 
 def groot_tree(epsilon: float, max_depth: int, features: int) -> Any:
@@ -35,6 +41,70 @@ def count_nodes(root: Any) -> int:
         if not node.is_leaf():
             pending += [node.left_child, node.right_child]
     return count
+
+
+def treant_tree(epsilon: float, max_depth: int, features: int) -> Any:
+    """Make an unfitted TREANT of groot-trees, with the rules that the GROOT paper gave it.
+
+    Every feature can be moved down or up by ``epsilon`` at cost 1, once, and the budget is the depth of the tree.
+
+    Raises
+    ------
+    ImportError
+        If groot-trees is not installed.
+    """
+    module = _import_treant()
+    rules = [
+        module.AttackerRule((feature, (-np.inf, np.inf)), (feature, step), cost=1, is_numerical=True)
+        for feature in range(features)
+        for step in (-epsilon, epsilon)
+    ]
+    return module.RobustDecisionTree(
+        attacker=module.Attacker(rules, budget=max_depth),
+        split_optimizer=module.SplitOptimizer(split_function_name="sse"),
+        max_depth=max_depth,
+        min_instances_per_node=2,
+        affine=False,
+    )
+
+
+def read_treant(tree: Any, features: int, classes: Any) -> TreeEnsemble:
+    """Turn a fitted TREANT of groot-trees, which keeps its nodes as linked objects, into a TreeEnsemble."""
+    nodes, children, position = [tree.root], {}, 0
+    while position < len(nodes):
+        node = nodes[position]
+        if not node.is_leaf():
+            children[position] = len(nodes)
+            nodes += [node.left, node.right]
+        position += 1
+    left = np.array([children.get(k, -1) for k in range(len(nodes))], dtype=np.int32)
+    score = np.array([node.prediction_score for node in nodes])
+    return TreeEnsemble(
+        root=np.zeros(1, dtype=np.int32),
+        feature=np.array([-1 if n.is_leaf() else n.best_split_feature_id for n in nodes], dtype=np.int32),
+        threshold=np.array([0.0 if n.is_leaf() else n.best_split_feature_value for n in nodes]),
+        left=left,
+        right=np.where(left < 0, -1, left + 1).astype(np.int32),
+        value=np.column_stack([1.0 - score, score]),
+        cover=np.ones(len(nodes)),
+        missing_left=np.zeros(len(nodes), dtype=bool),
+        category_start=np.full(len(nodes), -1),
+        category_words=np.empty(0, dtype=np.uint64),
+        base_score=np.zeros(2),
+        link="probability",
+        classes=np.asarray(classes),
+        schema=Schema.numeric(features),
+    )
+
+
+def _import_treant() -> Any:
+    """Import TREANT, which opens a log file in a folder ``out`` of the working directory when it is imported."""
+    _stand_in_for_function_base()
+    if "groot.treant" not in sys.modules:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            os.mkdir("out")
+            return importlib.import_module("groot.treant")
+    return sys.modules["groot.treant"]
 
 
 def _stand_in_for_function_base() -> None:

@@ -270,11 +270,6 @@ USAGE = {
     ),
     "another norm": (["attack", "model.json", "data.csv", "--norm", "3", "--output", "e.csv"], 2, ["--norm"]),
     "an output that is no table": (["attack", "model.json", "data.csv", "--output", "e.txt"], 2, [".parquet"]),
-    "a norm for one tree only": (
-        ["attack", "model.json", "data.csv", "--norm", "2", "--output", "e.csv"],
-        1,
-        ["norm=2", "12 trees"],
-    ),
     "no such folder": (["attack", "model.json", "data.csv", "--output", "no/e.csv"], 1, ["no folder"]),
     "a picture of no kind": (
         ["evaluate", "model.json", "data.csv", "--target", "big", "--epsilon", "1", "--plot", "c.txt"],
@@ -307,7 +302,6 @@ USAGE = {
         ["width", "not the target"],
     ),
     "other columns": (["attack", "model.json", "other.csv", "--output", "e.csv"], 1, ["lacks columns", "height"]),
-    "a missing value": (["attack", "model.json", "gaps.csv", "--output", "e.csv"], 1, ['"height"', "row 2"]),
     "no such threat": (
         ["evaluate", "model.json", "data.csv", "--target", "big", "--threat", "t.toml"],
         1,

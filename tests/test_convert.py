@@ -269,7 +269,6 @@ class TestOthers:
         "other",
         [
             LogisticRegression().fit([[0.0], [1.0]], [0, 1]),
-            RobustTreeClassifier,
             *(None, 3, [], b"model.json", np.zeros(3)),
         ],
         ids=lambda other: type(other).__name__,

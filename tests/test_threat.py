@@ -546,7 +546,7 @@ class TestToml:
         ("text", "problem"),
         [
             ("features = ", "not valid TOML: "),
-            ("feature = 1", "unknown key 'feature'; the keys are 'features' and 'attacking_cl"),
+            ("feature = 1", "unknown key 'feature'; the keys are 'features', 'attacking_classes'"),
             ("features = true", "threat: True is not a distance"),
             ("features = nan", "threat: nan is not a number"),
             ("[features]\nage = -1", "threat for feature 'age': -1 is negative"),

@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hardwood.attack_rules import AttackRule
     from hardwood.attacks import attack, is_vulnerable
     from hardwood.convert import as_ensemble
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
-    from hardwood.estimators import RobustTreeClassifier
+    from hardwood.estimators import RobustTreeClassifier, TreantClassifier
     from hardwood.evaluation import evaluate
     from hardwood.metrics import adversarial_accuracy, make_adversarial_scorer
     from hardwood.results import AttackResult, Certificate, RobustnessReport
@@ -20,10 +21,12 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "AttackResult",
+    "AttackRule",
     "Certificate",
     "RobustTreeClassifier",
     "RobustnessReport",
     "ThreatModel",
+    "TreantClassifier",
     "TreeEnsemble",
     "adversarial_accuracy",
     "as_ensemble",
@@ -39,11 +42,13 @@ __all__ = [
 
 # Imported when first used: a command that only prints its help should not wait for numba and scikit-learn.
 _HOME = {
+    "AttackRule": "attack_rules",
     "AttackResult": "results",
     "Certificate": "results",
     "RobustTreeClassifier": "estimators",
     "RobustnessReport": "results",
     "ThreatModel": "threat",
+    "TreantClassifier": "estimators",
     "TreeEnsemble": "ensemble",
     "adversarial_accuracy": "metrics",
     "as_ensemble": "convert",

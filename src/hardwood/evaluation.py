@@ -56,12 +56,13 @@ def evaluate(
         epsilon above 0 on. With 2 an attacker may move everything twice as far. None: the threat model as it stands.
     ceiling : bool, default=True
         Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
-        more it is an upper bound. Looks at all pairs of rows of different classes that might meet, so leave it out for
-        tables of very many rows.
+        more it is an upper bound. There is none for attackers with rules. Looks at all pairs of rows of different
+        classes that might meet, so leave it out for tables of very many rows.
     distances : bool, default=False
         Whether to find the nearest adversarial example of every row: the smallest change, in the units of the table
         and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
-        what the threat model says, but without limit. Takes several times as long as the rest.
+        what the threat model says, but without limit. For an attacker with rules: what the cheapest example within the
+        budget costs. Takes several times as long as the rest.
     time_limit : float or None, default=1.0
         Seconds per row and epsilon; None: no limit. What is not decided by then is unknown: shares become intervals.
     n_jobs : int or None, default=None
@@ -88,10 +89,13 @@ def evaluate(
     threat = ThreatModel.coerce(threat)
     matrix = ensemble.schema.encode(X)
     label = read_labels(y, ensemble.labels, len(matrix))
-    threat.resolve(ensemble.schema, ensemble.labels)
+    if threat.rules:
+        threat.price(ensemble.schema, ensemble.labels)
+    else:
+        threat.resolve(ensemble.schema, ensemble.labels)
     seconds: dict[str, float] = {}
     ceilings = None
-    if ceiling:
+    if ceiling and not threat.rules:
         with _timed("ceiling", seconds):
             ceilings = _find_ceilings(ensemble, matrix, label, threat, grid)
     prediction = ensemble.decide(matrix)
@@ -179,11 +183,11 @@ class _Questions:
         """Find how far the nearest example of each row is: (distance, lower bound of it)."""
         watch = _Watch(self.progress)
         result = attack(
-            self.ensemble, *self._table(np.arange(len(self.label))), threat.scaled(np.inf), time_limit=self.time_limit,
-            n_jobs=self.n_jobs, progress=watch,
+            self.ensemble, *self._table(np.arange(len(self.label))), threat if threat.rules else threat.scaled(np.inf),
+            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=watch,
         )  # fmt: skip
         # Only the rows of ensembles that are right are searched.
-        self.interrupted = self.ensemble.n_trees > 1 and watch.done < right.sum()
+        self.interrupted = self.ensemble.n_trees > 1 and not threat.rules and watch.done < right.sum()
         return result.distance, result.lower
 
     def _ask(self, rows: np.ndarray, threat: ThreatModel, before: int, total: int) -> np.ndarray:

@@ -78,12 +78,17 @@ class Reach:
         >>> lo.ravel(), hi.ravel()
         (array([2. , 1.5]), array([2. , 2.5]))
         """
-        with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
-            lo, hi = X - self.left, X + self.right
+        lo, hi = self.interval(X)
         if class_index is not None:
             still = ~self.attacks[class_index]
             lo[still] = hi[still] = X[still]
         return lo, hi
+
+    def interval(self, values: np.ndarray, feature: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
+        at = slice(None) if feature is None else feature
+        with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
+            return values - self.left[at], values + self.right[at]
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""

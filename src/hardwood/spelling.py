@@ -94,24 +94,30 @@ def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, lis
     moves: dict[Label, list[Label]] = {}
     for category, targets in entry.items():
         many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
-        labels = {_read_label(target, where) for target in (targets if many else [targets])}
+        labels = {read_label(target, where) for target in (targets if many else [targets])}
         in_order = sorted(labels, key=lambda label: (type(label).__name__, label))
-        moves[_read_label(category, where)] = in_order
+        moves[read_label(category, where)] = in_order
     return moves
 
 
-def _read_label(value: Any, where: str) -> Label:
+def read_label(value: Any, where: str) -> Label:
+    """Return a label as plain Python."""
     value = plain(value)
     if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise ValueError(f"{where}: {value!r} is not a label; give a str, int, finite float or bool")
 
 
+def label_codes(labels: tuple[Label, ...]) -> dict[Label, int]:
+    """Return the codes of labels, under their own name and under that which TOML gives them."""
+    return {str(label): code for code, label in enumerate(labels)} | {label: code for code, label in enumerate(labels)}
+
+
 def read_classes(classes: Any) -> tuple[Label, ...]:
     """Return the labels of the attacking classes, each once."""
     classes = plain(classes)
     many = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
-    labels = [_read_label(label, "attacking_classes") for label in (classes if many else [classes])]
+    labels = [read_label(label, "attacking_classes") for label in (classes if many else [classes])]
     return tuple(dict.fromkeys(labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.attack_rules import AttackRule, read_budget, read_rules
 from hardwood.columns import Label
 from hardwood.files import write_whole
+from hardwood.layout import (
+    check_categories_known,
+    check_kind,
+    extend_schema,
+    lay_out_reach,
+    lay_out_rules,
+    list_columns,
+)
+from hardwood.priced_reach import PricedReach
 from hardwood.reach import Reach
 from hardwood.spelling import (
-    INTERVALS,
-    ONE_FEATURE,
     plain,
     read_classes,
     scale,
@@ -51,22 +59,54 @@ class ThreatModel:
         has no names; columns that are not named cannot be changed.
     attacking_classes : None, label or list of labels
         The classes whose rows are changed. None: all.
+    rules : None or list of AttackRule
+        What can be done at a cost, to features that `features` leaves alone. `hardwood.priced_reach` says exactly
+        what rules, their costs and the budget mean.
+    budget : float
+        What the changes of a row may cost together; needed with rules.
+    repeat : bool, default=True
+        Whether rules are applied to a feature as often as the budget allows. False: at most one rule, once per
+        feature. A radius is then two rules, one step down and one up, and a budget that pays for every feature.
 
     Examples
     --------
     >>> ThreatModel({"age": 2, "income": (0, np.inf)}, attacking_classes="fraud")
     ThreatModel({'age': 2.0, 'income': '>'}, attacking_classes=['fraud'])
+    >>> from hardwood import AttackRule
+    >>> ThreatModel(rules=[AttackRule("income", when=(0, 5000), add=500)], budget=3)
+    ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
     """
 
-    __slots__ = ("_attacking_classes", "_features")
+    __slots__ = ("_attacking_classes", "_budget", "_features", "_repeat", "_rules")
 
     _features: Any
     _attacking_classes: tuple[Label, ...] | None
+    _rules: tuple[AttackRule, ...]
+    _budget: float | None
+    _repeat: bool
 
-    def __init__(self, features: Any = None, attacking_classes: Any = None) -> None:
-        given = isinstance(features, ThreatModel)
-        self._features = features._features if given else shorten_table(features)
-        self._attacking_classes = features._attacking_classes if given else None
+    def __init__(
+        self,
+        features: Any = None,
+        attacking_classes: Any = None,
+        *,
+        rules: Any = None,
+        budget: Any = None,
+        repeat: bool = True,
+    ) -> None:
+        if isinstance(features, ThreatModel):
+            if rules is not None or budget is not None:
+                raise ValueError("rules, budget: a ThreatModel is given, which has its own")
+            for name in self.__slots__:
+                setattr(self, name, getattr(features, name))
+        else:
+            if not isinstance(repeat, (bool, np.bool_)):
+                raise ValueError(f"repeat={repeat!r}: expected True or False")
+            self._features = shorten_table(features)
+            self._rules = () if rules is None else read_rules(rules)
+            self._repeat = bool(repeat) or not self._rules
+            self._budget = read_budget(budget, self._rules, self._repeat)
+            self._attacking_classes = None
         if attacking_classes is not None:
             self._attacking_classes = read_classes(attacking_classes)
 
@@ -93,10 +133,27 @@ class ThreatModel:
         """The labels of the classes that attack; None for all."""
         return None if self._attacking_classes is None else list(self._attacking_classes)
 
+    @property
+    def rules(self) -> list[AttackRule]:
+        """What can be done at a cost."""
+        return list(self._rules)
+
+    @property
+    def budget(self) -> float | None:
+        """What the changes of a row may cost together; None without rules."""
+        return self._budget
+
+    @property
+    def repeat(self) -> bool:
+        """Whether rules are applied to a feature as often as the budget allows."""
+        return self._repeat
+
     def __repr__(self) -> str:
-        classes = self.attacking_classes
-        tail = "" if classes is None else f", attacking_classes={classes!r}"
-        return f"ThreatModel({self._features!r}{tail})"
+        shown = [] if self._features is None and self._rules else [repr(self._features)]
+        shown += [f"{key}={value!r}" for key, value in self._options().items()]
+        if self._rules:
+            shown.insert(-1 - (not self._repeat), f"rules={self.rules!r}")
+        return f"ThreatModel({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ThreatModel) and self._comparable() == other._comparable()
@@ -127,9 +184,32 @@ class ThreatModel:
                [ True,  True, False],
                [False, False,  True]])
         """
+        if self._rules:
+            raise ValueError(
+                f"threat: {self!r} has attack rules with a budget, which are not understood here; "
+                "give how far each feature can be moved instead"
+            )
         entries = self._entries(schema)
-        _check_categories_known(entries, schema)
-        return _reach(entries, schema, self._attacks(classes))
+        check_categories_known(entries, (), schema)
+        return lay_out_reach(entries, schema, self._attacks(classes))
+
+    def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
+        """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
+
+        Examples
+        --------
+        >>> from hardwood import AttackRule
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> threat = ThreatModel(rules=[AttackRule("color", when="red", set_to="blue")], budget=1)
+        >>> threat.price(schema).category_cost[0]
+        array([[ 0., inf, inf],
+               [ 1.,  0., inf],
+               [inf, inf,  0.]])
+        """
+        entries, rules = self._entries(schema), self._placed_rules(schema)
+        check_categories_known(entries, rules, schema)
+        free = lay_out_reach(entries, schema, self._attacks(classes))
+        return lay_out_rules(rules, free, schema, self._budget or 0.0, self._repeat)
 
     def extend(self, schema: Schema) -> Schema:
         """Add the categories that are named here to those of the schema, after the last.
@@ -140,12 +220,12 @@ class ThreatModel:
         >>> ThreatModel({"color": {"red": ["purple"]}}).extend(schema).categories
         (('blue', 'red', 'purple'),)
         """
-        entries = self._entries(schema)
-        _check_categories_known(entries, schema)
-        return _extended(entries, schema)
+        entries, rules = self._entries(schema), self._placed_rules(schema)
+        check_categories_known(entries, rules, schema)
+        return extend_schema(entries, rules, schema)
 
     def scaled(self, factor: float) -> ThreatModel:
-        """Return the threat model with every distance multiplied by `factor`.
+        """Return the threat model with every distance, and the budget of its rules, multiplied by `factor`.
 
         What has no size cannot be scaled: a feature that can be moved without limit still can, and categories become
         what they could become before. At 0 there is no attacker at all, at infinity there are no limits.
@@ -169,10 +249,13 @@ class ThreatModel:
             return ThreatModel(None, classes)
         table = self._features
         if isinstance(table, dict):
-            return ThreatModel({key: scale(entry, float(factor)) for key, entry in table.items()}, classes)
-        if isinstance(table, list):
-            return ThreatModel([scale(entry, float(factor)) for entry in table], classes)
-        return ThreatModel(scale(table, float(factor)), classes)
+            table = {key: scale(entry, float(factor)) for key, entry in table.items()}
+        elif isinstance(table, list):
+            table = [scale(entry, float(factor)) for entry in table]
+        else:
+            table = scale(table, float(factor))
+        budget = None if self._budget is None else float(factor) * self._budget
+        return ThreatModel(table, classes, rules=self._rules or None, budget=budget, repeat=self._repeat)
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
@@ -191,7 +274,7 @@ class ThreatModel:
         Returns
         -------
         ndarray of shape (n_rows,)
-            Booleans, by the same two numbers as `Reach.box`.
+            Booleans, by the same numbers as `Reach.box` and `PricedReach.pieces`.
 
         Examples
         --------
@@ -201,7 +284,7 @@ class ThreatModel:
         if schema is None:
             # These rows need not hold any of the categories named: they are not the training table.
             schema = Schema.from_table(X)
-            schema = _extended(self._entries(schema), schema)
+            schema = extend_schema(self._entries(schema), self._placed_rules(schema), schema)
         else:
             schema = self.extend(schema)
         accepting = replace(schema, accepts_missing=True)
@@ -214,7 +297,10 @@ class ThreatModel:
                 if labels is not None:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
-        reach = _reach(self._entries(schema), schema, np.array([False, True]))
+        free = lay_out_reach(self._entries(schema), schema, np.array([False, True]))
+        if not self._rules:
+            return free.contains(before, after, moves.astype(np.intp))
+        reach = lay_out_rules(self._placed_rules(schema), free, schema, self._budget or 0.0, self._repeat)
         return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -233,14 +319,15 @@ class ThreatModel:
         income = ">"
         <BLANKLINE>
         """
-        lines = []
-        if self._attacking_classes is not None:
-            lines += [f"attacking_classes = {toml_value(self._attacking_classes)}", ""]
+        lines = [f"{key} = {toml_value(value)}" for key, value in self._options().items()]
         if isinstance(self._features, dict):
-            lines.append("[features]")
+            lines += [""] * bool(lines) + ["[features]"]
             lines += [f"{toml_key(key)} = {toml_value(e)}" for key, e in self._features.items()]
-        else:
-            lines.append(f"features = {toml_value(self._features)}")
+        elif self._features is not None or not self._rules:
+            lines += [""] * bool(lines) + [f"features = {toml_value(self._features)}"]
+        for rule in self._rules:
+            lines += ["", "[[rules]]"]
+            lines += [f"{key} = {toml_value(value)}" for key, value in rule.to_record().items()]
         text = "\n".join(lines) + "\n"
         if path is not None:
             write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
@@ -276,14 +363,46 @@ class ThreatModel:
             record = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"not valid TOML: {error}") from None
+        known = ("features", "attacking_classes", "rules", "budget", "repeat")
         for key in record:
-            if key not in ("features", "attacking_classes"):
-                raise ValueError(f"unknown key {key!r}; the keys are 'features' and 'attacking_classes'")
+            if key not in known:
+                raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
         return cls(**record)
 
-    def _comparable(self) -> tuple[Any, set[Label] | None]:
+    def _options(self) -> dict[str, Any]:
+        """Return what is said beside the features and the rules, where it is not left at its default."""
+        options: dict[str, Any] = {}
+        if self._attacking_classes is not None:
+            options["attacking_classes"] = list(self._attacking_classes)
+        if self._budget is not None:
+            options["budget"] = self._budget
+        if not self._repeat:
+            options["repeat"] = False
+        return options
+
+    def _comparable(self) -> tuple[Any, ...]:
         classes = self._attacking_classes
-        return with_string_keys(self._features), None if classes is None else set(classes)
+        rules = tuple(rule.to_record() | {"feature": str(rule.feature)} for rule in self._rules)
+        names = None if classes is None else set(classes)
+        return with_string_keys(self._features), names, rules, self._budget, self._repeat
+
+    def _placed_rules(self, schema: Schema) -> list[tuple[int, AttackRule]]:
+        """Return the rules, each with the position of its feature."""
+        if not self._rules:
+            return []
+        entries = self._entries(schema)
+        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        placed = []
+        for k, rule in enumerate(self._rules):
+            if str(rule.feature) not in positions:
+                raise ValueError(f"rules[{k}]: {rule!r}: there is no such column; {list_columns(schema)}")
+            j = positions[str(rule.feature)]
+            if entries[j] is not None:
+                raise ValueError(
+                    f"rules[{k}]: {rule!r}: the feature can be moved at no cost ({entries[j]!r}); give one or the other"
+                )
+            placed.append((j, rule))
+        return placed
 
     def _entries(self, schema: Schema) -> list[Any]:
         """Return one entry per feature of a table, of a kind that suits the feature."""
@@ -300,16 +419,12 @@ class ThreatModel:
             positions = {str(schema.key(j)): j for j in range(n_features)}
             for key, entry in table.items():
                 if str(key) not in positions:
-                    shown = ", ".join([repr(schema.key(j)) for j in range(min(n_features, 20))])
-                    raise ValueError(
-                        f"threat for feature {key!r}: there is no such column; "
-                        f"the columns are {shown}{', ...' if n_features > 20 else ''}"
-                    )
+                    raise ValueError(f"threat for feature {key!r}: there is no such column; {list_columns(schema)}")
                 entries[positions[str(key)]] = entry
         else:
             entries = [table if labels is None or table == "<>" else None for labels in schema.categories]
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-            _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
+            check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
         return entries
 
     def _attacks(self, classes: Iterable[Any] | None) -> np.ndarray:
@@ -336,75 +451,3 @@ class ThreatModel:
         if labels.shape != (n_rows,):
             raise ValueError(f"y: expected shape ({n_rows},), a label per row, got {labels.shape}")
         return np.array([label in attackers for label in labels.tolist()])
-
-
-def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
-    if isinstance(entry, dict) and not is_categorical:
-        raise ValueError(
-            f"{where}: {entry!r} is for categories, but the feature is numerical; "
-            f"declare it in categorical_features or {ONE_FEATURE}"
-        )
-    if is_categorical and not isinstance(entry, dict) and entry not in (None, "<>"):
-        raise ValueError(
-            f"{where}: {entry!r} is for numbers, but the feature is categorical; "
-            "give a dict {category: [categories it can become]}, '<>' or None"
-        )
-
-
-def _named(moves: Mapping[Label, Sequence[Label]]) -> list[Label]:
-    """Return the categories that a dict names, each once."""
-    return list(dict.fromkeys(label for a, targets in moves.items() for label in (a, *targets)))
-
-
-def _codes(labels: tuple[Label, ...]) -> dict[Label, int]:
-    """Return the codes of labels, under their own name and under that which TOML gives them."""
-    return {str(label): code for code, label in enumerate(labels)} | {label: code for code, label in enumerate(labels)}
-
-
-def _category_dicts(
-    entries: Sequence[Any], schema: Schema
-) -> Iterator[tuple[int, dict[Label, list[Label]], tuple[Label, ...]]]:
-    """Go through the features whose entry is a dict, with the labels of the feature."""
-    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-        if isinstance(entry, dict) and labels is not None:
-            yield j, entry, labels
-
-
-def _check_categories_known(entries: Sequence[Any], schema: Schema) -> None:
-    """Refuse a dict that names no category of the table: surely not what was meant."""
-    for j, moves, labels in _category_dicts(entries, schema):
-        if _codes(labels).keys().isdisjoint(_named(moves)):
-            raise ValueError(
-                f"threat for feature {schema.key(j)!r}: {moves!r} names no category of the table; "
-                f"its categories are {list(labels)!r}"
-            )
-
-
-def _extended(entries: Sequence[Any], schema: Schema) -> Schema:
-    categories = list(schema.categories)
-    for j, moves, labels in _category_dicts(entries, schema):
-        codes = _codes(labels)
-        categories[j] = (*labels, *(label for label in _named(moves) if label not in codes))
-    return replace(schema, categories=tuple(categories))
-
-
-def _reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
-    intervals = np.zeros((2, schema.n_features))
-    categories: list[np.ndarray | None] = []
-    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-        if labels is None:
-            intervals[:, j] = INTERVALS.get(entry, entry)
-            categories.append(None)
-        else:
-            categories.append(_category_matrix(entry, labels))
-    return Reach(intervals[0], intervals[1], tuple(categories), attacks)
-
-
-def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:
-    unseen = len(labels)
-    if entry == "<>":
-        return np.ones((unseen + 1, unseen + 1), dtype=bool)
-    allowed, codes = np.eye(unseen + 1, dtype=bool), _codes(labels)
-    for category, targets in (entry or {}).items():
-        allowed[codes.get(category, unseen), [codes.get(t, unseen) for t in targets]] = True
-    return allowed

@@ -84,10 +84,25 @@ def _move(model, place, search, axis, cell):
 
 
 @inner
+def _start(model, place, search):
+    """Start at the row; where it lies outside of its box, at the nearest cell, or the first category."""
+    chosen, n_features = search.chosen, model.n_categories.shape[0]
+    for axis in range(place.own.shape[0]):
+        chosen[axis] = min(max(place.own[axis], place.low[axis]), place.high[axis])
+    for j in range(n_features):
+        begin = n_features + model.category_start[j]
+        some = np.int64(-1)
+        for axis in range(begin, begin + model.n_categories[j]):
+            if chosen[axis] == 1 or (some < 0 and place.high[axis] == 1):
+                some = np.int64(axis)
+        if some >= 0:
+            chosen[some] = 1
+
+
+@inner
 def climb(model, leaves, place, search, level, target):
     """Go from the row to larger sums, one axis at a time, until one is at least `target`; the sum reached."""
-    for axis in range(place.own.shape[0]):
-        search.chosen[axis] = place.own[axis]
+    _start(model, place, search)
     gain, n_features, chosen = search.loss, model.n_categories.shape[0], search.chosen
     while True:
         total = _find_gains(model, leaves, place, search, level)

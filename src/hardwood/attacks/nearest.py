@@ -15,6 +15,7 @@ from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
 
 
@@ -44,7 +45,9 @@ def attack(
     y : array-like of labels, or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings, or None
-        None: every feature may take any value, so that `distance` is how far the row is from another class.
+        None: every feature may take any value, so that `distance` is how far the row is from another class. With
+        attack rules, the cheapest example is found, and its `distance` is what it costs; `norm` and `feature_weight`
+        are then left alone.
     norm : {inf, 2, 1, 0}, default=inf
         How the size of a change is measured. A changed category counts as a change by 1.
     feature_weight : array-like of shape (n_features,), or None
@@ -53,7 +56,7 @@ def attack(
         Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
         found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
-        Threads over rows, for models of several trees.
+        Threads over rows, for models of several trees; with attack rules there is one.
     progress : callable or None
         Called with (rows done, rows in all) as the work goes on, for models of several trees.
 
@@ -81,7 +84,19 @@ def attack(
     limit = check_time_limit(time_limit)
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
-    reach = ThreatModel.coerce("<>" if threat is None else threat).resolve(ensemble.schema, ensemble.labels)
+    words = ThreatModel.coerce("<>" if threat is None else threat)
+    if words.rules:
+        if norm != np.inf or feature_weight is not None:
+            raise ValueError(
+                f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance"
+            )
+        priced = words.price(ensemble.schema, ensemble.labels)
+        answers = attack_priced(ensemble, priced, matrix, label, limit, any_will_do=False)
+        found = answers.status == FOUND
+        check_examples(ensemble, priced, matrix, answers.example, label, found)
+        examples = like(X, ensemble.schema, answers.example)
+        return AttackResult(found=found, X_adv=examples, distance=answers.cost, lower=answers.lower_cost)
+    reach = words.resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
     if ensemble.n_trees == 1:
@@ -117,7 +132,15 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
     limit = check_time_limit(time_limit)
     matrix = ensemble.schema.encode(X)
     label = read_labels(y, ensemble.labels, len(matrix))
-    reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
+    words = ThreatModel.coerce(threat)
+    if words.rules:
+        priced = words.price(ensemble.schema, ensemble.labels)
+        answers = attack_priced(ensemble, priced, matrix, label, limit, any_will_do=True)
+        found = answers.status == FOUND
+        check_examples(ensemble, priced, matrix, answers.example, label, found)
+        _refuse_undecided(answers.status, limit)
+        return found
+    reach = words.resolve(ensemble.schema, ensemble.labels)
     weight = np.ones(ensemble.schema.n_features)
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, np.inf, weight, any_will_do=True)
@@ -135,13 +158,17 @@ def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -
     answers = search.decide(matrix[rows], label[rows])
     found[rows] = answers.status == FOUND
     examples[rows] = answers.example
-    undecided = int(((answers.status != FOUND) & (answers.status != NONE)).sum())
+    _refuse_undecided(answers.status, search.time_limit)
+    return found, examples
+
+
+def _refuse_undecided(status: np.ndarray, time_limit: float) -> None:
+    undecided = int(((status != FOUND) & (status != NONE)).sum())
     if undecided:
         raise TimeoutError(
-            f"{undecided} of {len(matrix)} rows are undecided after time_limit={search.time_limit:g} seconds each; "
+            f"{undecided} of {len(status)} rows are undecided after time_limit={time_limit:g} seconds each; "
             "give them more time, or use verify, which says what is known"
         )
-    return found, examples
 
 
 def _attack_ensemble(

@@ -1,5 +1,6 @@
 """scikit-learn estimators: validate, grow, store."""
 
+from hardwood.estimators.treant import TreantClassifier
 from hardwood.estimators.tree import RobustTreeClassifier
 
-__all__ = ["RobustTreeClassifier"]
+__all__ = ["RobustTreeClassifier", "TreantClassifier"]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hardwood.grow.treant import LOSSES, TreantOptions
 from hardwood.grow.tree import CRITERIA, GrowOptions
 from hardwood.threads import count_threads
 
@@ -88,5 +89,21 @@ def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOpti
         max_features=check_max_features(estimator.max_features, n_features),
         max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
         seed=_read_seed(estimator.random_state),
+        n_threads=count_threads(estimator.n_jobs),
+    )
+
+
+def check_treant_options(estimator: Any, n_rows: int) -> TreantOptions:
+    """Read the growing parameters of a TREANT estimator for a table of this size."""
+    if not isinstance(estimator.loss, str) or estimator.loss not in LOSSES:
+        raise ValueError(f"loss={estimator.loss!r}: expected one of {', '.join(map(repr, LOSSES))}")
+    if not isinstance(estimator.thresholds, str) or estimator.thresholds not in ("values", "midway"):
+        raise ValueError(f"thresholds={estimator.thresholds!r}: expected 'values' or 'midway'")
+    return TreantOptions(
+        loss=estimator.loss,
+        max_depth=check_optional_integer("max_depth", estimator.max_depth, 1),
+        min_samples_split=check_size("min_samples_split", estimator.min_samples_split, 2, n_rows),
+        min_samples_leaf=check_size("min_samples_leaf", estimator.min_samples_leaf, 1, n_rows),
+        midway=estimator.thresholds == "midway",
         n_threads=count_threads(estimator.n_jobs),
     )

@@ -3,21 +3,18 @@
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from hardwood.ensemble import TreeEnsemble
+from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.target import read_class_weight, read_target, weigh
 from hardwood.grow.tree import grow_tree
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
 
-class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
+class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     """A decision tree that holds up against adversarial examples.
 
     Every split is chosen by the impurity that is left after an attacker, who may move each row within the
@@ -97,10 +94,6 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    ensemble_: TreeEnsemble
-    classes_: np.ndarray
-    threat_: ThreatModel
-
     def __init__(
         self,
         threat: Any = None,
@@ -153,65 +146,14 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
         threat = ThreatModel.coerce(self.threat, self.attacking_classes)
         schema = threat.extend(Schema.from_table(X, self.categorical_features))
         matrix = schema.encode(X)
-        classes, is_one = _read_target(y, len(matrix))
-        class_weight = np.ones(2)
-        if self.class_weight is not None:
-            class_weight = compute_class_weight(self.class_weight, classes=classes, y=classes[is_one])
-            if not (np.isfinite(class_weight) & (class_weight >= 0.0)).all() or not class_weight.any():
-                raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights >= 0, not all 0")
+        classes, is_one = read_target(y, len(matrix))
+        class_weight = read_class_weight(self.class_weight, classes, is_one)
         reach = threat.resolve(schema, classes)
         if sample_weight is not None:
-            matrix, is_one, sample_weight = _weigh(matrix, is_one, sample_weight, classes)
+            matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
         options = check_grow_options(self, len(matrix), schema.n_features)
         ensemble = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)
-        # Only now that nothing can fail any more: a fit that fails leaves the estimator as it was.
-        self.ensemble_ = ensemble
-        self.classes_ = classes
-        self.threat_ = threat
-        self.n_features_in_ = schema.n_features
-        if schema.feature_names is not None:
-            self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
-
-    def _fitted_on(self, X: Any) -> TreeEnsemble:
-        check_is_fitted(self)
-        # An array has no names to compare, and the check is slow for small tables. Its shape is checked by the schema.
-        if not isinstance(X, np.ndarray) or (X.ndim == 2 and hasattr(self, "feature_names_in_")):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return self.ensemble_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class label of every row."""
-        return self._fitted_on(X).predict(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities: each leaf's class shares among the training rows, as the attacker moved them."""
-        return self._fitted_on(X).predict_proba(X)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Return the id of the leaf each row ends in."""
-        return self._fitted_on(X).apply(X)[:, 0]
-
-    def decision_path(self, X: Any) -> sp.csr_matrix:
-        """Return a sparse indicator of the nodes each row passes."""
-        return self._fitted_on(X).decision_path(X)
-
-    def get_depth(self) -> int:
-        """Return the depth of the tree."""
-        check_is_fitted(self)
-        return self.ensemble_.max_depth
-
-    def get_n_leaves(self) -> int:
-        """Return the number of leaves."""
-        check_is_fitted(self)
-        return self.ensemble_.n_leaves
+        return self._keep(ensemble, classes, threat)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -223,53 +165,3 @@ class RobustTreeClassifier(ClassifierMixin, BaseEstimator):
         decrease = impurity[inner] - impurity[tree.left[inner]] - impurity[tree.right[inner]]
         importance = np.bincount(tree.feature[inner], decrease, minlength=self.n_features_in_)
         return importance / importance.sum() if len(inner) else importance
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.categorical = True
-        return tags
-
-
-def _read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two class labels, sorted, and for each row whether it has the second."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
-        y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(y)}")
-    if y.dtype.kind in "biu" and len(y):
-        # Two passes instead of a sort, for the most common kind of labels.
-        low, high = y.min(), y.max()
-        is_one = y == high
-        if low < high and bool((is_one | (y == low)).all()):
-            return np.array([low, high]), is_one.view(np.uint8)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    classes, index = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
-    if len(classes) > 2:
-        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            f"Only binary classification is supported: y has {len(classes)} classes ({shown}). Merge classes into "
-            "two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
-        )
-    return classes, index.astype(np.uint8)
-
-
-def _weigh(
-    matrix: np.ndarray, is_one: np.ndarray, sample_weight: Any, classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Check the weights and drop rows that have none."""
-    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
-    if (weight < 0.0).any():
-        row = int((weight < 0.0).argmax())
-        raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
-    kept = weight > 0.0
-    if not kept.all():
-        matrix, is_one, weight = matrix[kept], is_one[kept], weight[kept]
-    if len(np.unique(is_one)) < 2:
-        raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
-    return matrix, is_one, weight

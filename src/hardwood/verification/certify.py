@@ -10,10 +10,12 @@ import numpy as np
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.priced_reach import PricedReach
 from hardwood.results import Certificate
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.priced import PricedAnswers, attack_priced
 from hardwood.verification.regression import verify_outputs
 from hardwood.verification.search import RowSearch
 
@@ -47,7 +49,7 @@ def verify(
     time_limit : float or None, default=None
         Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
     n_jobs : int or None, default=None
-        Threads over rows.
+        Threads over rows; with attack rules there is one.
     progress : callable or None
         Called with (rows done, rows in all) as the work goes on.
 
@@ -70,9 +72,14 @@ def verify(
     if tolerance is not None:
         raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
     matrix = ensemble.schema.encode(X)
-    reach = ThreatModel.coerce(threat).resolve(ensemble.schema, ensemble.labels)
+    words = ThreatModel.coerce(threat)
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
+    if words.rules:
+        priced = words.price(ensemble.schema, ensemble.labels)
+        known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
+        return _certify_priced(ensemble, priced, known, X, matrix, label)
+    reach = words.resolve(ensemble.schema, ensemble.labels)
     wrong = predicted != label
     weight = np.ones(ensemble.schema.n_features)
     search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress)
@@ -91,6 +98,24 @@ def verify(
     found = status == "vulnerable"
     upper[found] = margin(ensemble, witness[found], label[found])
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, witness))
+
+
+def _certify_priced(
+    ensemble: TreeEnsemble,
+    reach: PricedReach,
+    answers: PricedAnswers,
+    X: Any,
+    matrix: np.ndarray,
+    label: np.ndarray,
+) -> Certificate:
+    """Say what the search has proved about an attacker with rules and a budget."""
+    found, robust = answers.status == FOUND, answers.status == NONE
+    check_examples(ensemble, reach, matrix, answers.example, label, found)
+    status = np.select([found, robust], ["vulnerable", "robust"], "unknown")
+    lower = np.where(robust, np.maximum(answers.lower_margin, 0.0), answers.lower_margin)
+    upper = margin(ensemble, matrix, label)
+    upper[found] = margin(ensemble, answers.example[found], label[found])
+    return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
 
 
 def check_time_limit(time_limit: Any) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.priced_reach import PricedReach
 from hardwood.reach import Reach
 from hardwood.table import Schema
 
@@ -32,7 +33,7 @@ def like(X: Any, schema: Schema, examples: np.ndarray) -> Any:
 
 def check_examples(
     ensemble: TreeEnsemble,
-    reach: Reach,
+    reach: Reach | PricedReach,
     matrix: np.ndarray,
     examples: np.ndarray,
     label: np.ndarray,

@@ -1,0 +1,76 @@
+"""What every classifier of a single tree can do once it is fitted."""
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.threat import ThreatModel
+
+
+class FittedTree:
+    """Predictions and facts of one fitted tree: for classifiers that keep it in `ensemble_`."""
+
+    ensemble_: TreeEnsemble
+    classes_: np.ndarray
+    threat_: ThreatModel
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def _keep(self, ensemble: TreeEnsemble, classes: np.ndarray, threat: ThreatModel) -> Self:
+        """Store what was grown. Only once nothing can fail any more: a fit that fails leaves an estimator as it was."""
+        self.ensemble_ = ensemble
+        self.classes_ = classes
+        self.threat_ = threat
+        self.n_features_in_ = ensemble.schema.n_features
+        if ensemble.schema.feature_names is not None:
+            self.feature_names_in_ = np.array(ensemble.schema.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _fitted_on(self, X: Any) -> TreeEnsemble:
+        check_is_fitted(self)
+        # An array has no names to compare, and the check is slow for small tables. Its shape is checked by the schema.
+        if not isinstance(X, np.ndarray) or (X.ndim == 2 and hasattr(self, "feature_names_in_")):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self.ensemble_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted class label of every row."""
+        return self._fitted_on(X).predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities: each leaf's class shares among the training rows, as the attacker moved them."""
+        return self._fitted_on(X).predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Return the id of the leaf each row ends in."""
+        return self._fitted_on(X).apply(X)[:, 0]
+
+    def decision_path(self, X: Any) -> sp.csr_matrix:
+        """Return a sparse indicator of the nodes each row passes."""
+        return self._fitted_on(X).decision_path(X)
+
+    def get_depth(self) -> int:
+        """Return the depth of the tree."""
+        check_is_fitted(self)
+        return self.ensemble_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves."""
+        check_is_fitted(self)
+        return self.ensemble_.n_leaves
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.categorical = True
+        return tags

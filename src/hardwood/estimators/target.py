@@ -1,0 +1,63 @@
+"""Reading what a classifier is to learn: labels of two classes, and weights."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+
+def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two class labels, sorted, and for each row whether it has the second."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
+        y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(y)}")
+    if y.dtype.kind in "biu" and len(y):
+        # Two passes instead of a sort, for the most common kind of labels.
+        low, high = y.min(), y.max()
+        is_one = y == high
+        if low < high and bool((is_one | (y == low)).all()):
+            return np.array([low, high]), is_one.view(np.uint8)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    classes, index = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
+    if len(classes) > 2:
+        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        raise ValueError(
+            f"Only binary classification is supported: y has {len(classes)} classes ({shown}). Merge classes into "
+            "two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
+        )
+    return classes, index.astype(np.uint8)
+
+
+def weigh(
+    matrix: np.ndarray, is_one: np.ndarray, sample_weight: Any, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Check the weights and drop rows that have none."""
+    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
+    if (weight < 0.0).any():
+        row = int((weight < 0.0).argmax())
+        raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
+    kept = weight > 0.0
+    if not kept.all():
+        matrix, is_one, weight = matrix[kept], is_one[kept], weight[kept]
+    if len(np.unique(is_one)) < 2:
+        raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
+    return matrix, is_one, weight
+
+
+def read_class_weight(class_weight: Any, classes: np.ndarray, is_one: np.ndarray) -> np.ndarray:
+    """Return the weight of either class."""
+    if class_weight is None:
+        return np.ones(2)
+    weight = compute_class_weight(class_weight, classes=classes, y=classes[is_one])
+    if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
+        raise ValueError(f"class_weight={class_weight!r}: expected finite weights >= 0, not all 0")
+    return np.asarray(weight)

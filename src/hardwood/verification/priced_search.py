@@ -1,0 +1,199 @@
+"""Several trees against an attacker with a budget: an exact branch and bound whose questions are plain boxes.
+
+A *choice* keeps some of the pieces of every feature. What it costs is at least the sum of the cheapest kept pieces;
+what it reaches lies in the box around the kept ones. The exact search for boxes is asked about that box. If there is no
+example, the choice is closed. If there is one, it is made as cheap as the cell of the model around it allows; a
+cell that is dearer than the choice promised, or lies between the pieces, splits the choice in two at that feature:
+the pieces that are cheaper and the rest, or those on either side.
+"""
+
+import heapq
+import math
+import time
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood.ensemble import TreeEnsemble
+from hardwood.priced_reach import Pieces, PricedReach
+from hardwood.verification.search import RowSearch
+
+
+class Answer(NamedTuple):
+    """What is known of one row."""
+
+    example: np.ndarray | None
+    cost: float
+    lower_cost: float
+    lower_margin: float
+    finished: bool
+
+
+class _Options(NamedTuple):
+    """What one feature of a row can become: pieces or, with all ends NaN, categories."""
+
+    low: np.ndarray
+    high: np.ndarray
+    cost: np.ndarray
+
+
+class _Box:
+    """One row's box in the place of a reach, for the search to read."""
+
+    def __init__(self, low: np.ndarray, high: np.ndarray, categories: tuple[np.ndarray | None, ...], n: int) -> None:
+        self.low, self.high, self.categories = low, high, categories
+        self.attacks = np.ones(n, dtype=bool)
+
+    def box(self, X: np.ndarray, class_index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both ends for the one row there is."""
+        return self.low[None], self.high[None]
+
+
+class PricedSearch:
+    """An ensemble and a priced reach, ready to be asked about rows."""
+
+    def __init__(
+        self, ensemble: TreeEnsemble, reach: PricedReach, time_limit: float, *, any_will_do: bool = False
+    ) -> None:
+        self.ensemble, self.reach = ensemble, reach
+        self.time_limit, self.any_will_do = time_limit, any_will_do
+        self.boxes = ensemble.node_boxes()
+        self.search = RowSearch(ensemble, reach.free, np.ones(ensemble.schema.n_features), time_limit)
+
+    def ask(self, x: np.ndarray, label: int) -> Answer:
+        """Find the cheapest example of one row, or any within the budget."""
+        if self.ensemble.decide(x[None])[0] != label:
+            return Answer(x, 0.0, 0.0, -math.inf, True)
+        options = self._options(x, label)
+        order = count()
+        start = time.monotonic()
+        best, example, lower_margin = math.inf, None, -math.inf
+        pending = [(0.0, next(order), [np.ones(len(o.cost), dtype=bool) for o in options])]
+        while pending:
+            promised, number, kept = heapq.heappop(pending)
+            if promised >= best:
+                break  # the cheapest choice that is left cannot do better
+            kept = _affordable(options, kept, self.reach.limit, best)
+            if not kept:
+                continue
+            elapsed = time.monotonic() - start
+            status, point, bound = self._ask_box(x, label, options, kept, self.time_limit - elapsed)
+            if number == 0:
+                lower_margin = -bound / self.ensemble.divisor
+            if status == NONE:
+                continue
+            if status != FOUND:
+                heapq.heappush(pending, (promised, number, kept))
+                return Answer(example, best, min(best, pending[0][0]), lower_margin, False)
+            cell = _Cell(self, point)
+            pairs = list(zip(options, kept, strict=True))
+            costs = np.array([cell.cost(j, o, k) for j, (o, k) in enumerate(pairs)])
+            if costs.sum() <= self.reach.limit and costs.sum() < best:
+                best = float(costs.sum())
+                example = np.array([cell.value(j, o, k, x[j]) for j, (o, k) in enumerate(pairs)])
+                if self.any_will_do:
+                    break
+            for half in _branch(options, kept, costs, cell):
+                heapq.heappush(pending, (_promise(options, half), next(order), half))
+        return Answer(example, best, best, lower_margin, True)
+
+    def _options(self, x: np.ndarray, label: int) -> list[_Options]:
+        row, class_index = x[None], np.array([label])
+        options = []
+        for feature, matrix in enumerate(self.reach.category_cost):
+            if matrix is None:
+                options.append(_Options(*(array[0] for array in self.reach.pieces(row, class_index, feature))))
+            else:
+                cost = self.reach.category_prices(row, class_index, feature)[0]
+                options.append(_Options(np.full(len(cost), np.nan), np.full(len(cost), np.nan), cost))
+        return options
+
+    def _ask_box(
+        self, x: np.ndarray, label: int, options: list[_Options], kept: list[np.ndarray], time_limit: float
+    ) -> tuple[int, np.ndarray, float]:
+        """Ask the exact search about the box around the kept pieces: (status, example, bound)."""
+        low, high = x.copy(), x.copy()
+        categories: list[np.ndarray | None] = []
+        for feature, (option, keep) in enumerate(zip(options, kept, strict=True)):
+            if self.reach.category_cost[feature] is None:
+                low[feature], high[feature] = option.low[keep].min(), option.high[keep].max()
+                categories.append(None)
+            else:
+                allowed = np.eye(len(keep), dtype=bool)
+                allowed[int(x[feature])] = keep
+                categories.append(allowed)
+        self.search.reach = _Box(low, high, tuple(categories), len(self.ensemble.labels))  # type: ignore[assignment]
+        self.search.time_limit = max(time_limit, 0.0)
+        answers = self.search.decide(x[None], np.array([label]))
+        return int(answers.status[0]), answers.example[0], float(answers.bound[0])
+
+
+class _Cell:
+    """The part of the input space around a point on which the model is constant."""
+
+    def __init__(self, search: PricedSearch, point: np.ndarray) -> None:
+        leaves = search.ensemble.leaves(point[None])[0]
+        boxes = search.boxes
+        self.low, self.high = boxes.low[leaves].max(axis=0), boxes.high[leaves].min(axis=0)
+        self.allowed = {feature: sets[leaves].all(axis=0) for feature, sets in boxes.allowed.items()}
+
+    def meets(self, feature: int, option: _Options) -> np.ndarray:
+        """Say of each piece whether part of it is in the cell."""
+        if feature in self.allowed:
+            return self.allowed[feature]
+        return (option.high > self.low[feature]) & (option.low <= self.high[feature])
+
+    def cost(self, feature: int, option: _Options, kept: np.ndarray) -> float:
+        """Return what a kept piece in the cell costs at least; inf if there is none."""
+        return float(np.where(kept & self.meets(feature, option), option.cost, np.inf).min())
+
+    def value(self, feature: int, option: _Options, kept: np.ndarray, own: float) -> float:
+        """Return the value in the cell that costs least, the nearest to the row's own among equals."""
+        cost = np.where(kept & self.meets(feature, option), option.cost, np.inf)
+        if feature in self.allowed:
+            return own if cost[int(own)] == cost.min() else float(cost.argmin())
+        pieces = Pieces(option.low[None], option.high[None], cost[None])
+        low, high = float(self.low[feature]), float(self.high[feature])
+        return float(pieces.nearest_value(np.array([own]), low, high, cost.min(keepdims=True))[0])
+
+
+def _cheapest(options: list[_Options], kept: list[np.ndarray]) -> np.ndarray:
+    return np.array([o.cost[k].min() for o, k in zip(options, kept, strict=True)])
+
+
+def _promise(options: list[_Options], kept: list[np.ndarray]) -> float:
+    """Return what a choice costs at least."""
+    return float(_cheapest(options, kept).sum())
+
+
+def _affordable(options: list[_Options], kept: list[np.ndarray], limit: float, best: float) -> list[np.ndarray]:
+    """Drop pieces that cost too much even if all other features take their cheapest; [] if nothing is left."""
+    cheapest = _cheapest(options, kept)
+    total = cheapest.sum()
+    if total > limit:
+        return []
+    tightened = []
+    for option, keep, least in zip(options, kept, cheapest, strict=True):
+        price = total - least + option.cost
+        tightened.append(keep & (price <= limit) & (price < best))
+    return tightened if all(keep.any() for keep in tightened) else []
+
+
+def _branch(options: list[_Options], kept: list[np.ndarray], costs: np.ndarray, cell: _Cell) -> list[list[np.ndarray]]:
+    """Split a choice at the feature where the cell costs most beyond what was promised; nothing to split if nowhere."""
+    excess = costs - _cheapest(options, kept)
+    feature = int(excess.argmax())
+    if not excess[feature] > 0.0:
+        return []
+    option, keep = options[feature], kept[feature]
+    if math.isfinite(costs[feature]):
+        first = keep & (option.cost < costs[feature])
+    else:  # the cell lies between the pieces
+        first = keep & (option.high <= cell.low[feature])
+    halves = []
+    for half in (first, keep & ~first):
+        if half.any():
+            halves.append([*kept[:feature], half, *kept[feature + 1 :]])
+    return halves
