@@ -7,13 +7,15 @@ import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.milp import attack_by_milp
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
 from hardwood.threat import ThreatModel
-from hardwood.verification.certify import check_time_limit
+from hardwood.verification.certify import check_method, check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.milp import Milp
 from hardwood.verification.search import RowSearch
 
 
@@ -25,6 +27,7 @@ def attack(
     *,
     norm: float = np.inf,
     feature_weight: Any = None,
+    method: str = "search",
     time_limit: float | None = None,
     n_jobs: int | None = None,
 ) -> AttackResult:
@@ -44,14 +47,18 @@ def attack(
         None: every feature may take any value, so that `distance` is how far the row is from another class.
     norm : {inf, 2, 1, 0}, default=inf
         How the size of a change is measured. A changed category counts as a change by 1. For models of several trees
-        only L-infinity so far.
+        only L-infinity, or `method="milp"`.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
+    method : {"search", "milp"}, default="search"
+        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by orders of
+        magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it finished,
+        as much as its tolerance.
     time_limit : float or None, default=None
-        Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
-        found, if any, and the distance below which there is none.
+        Seconds per row, for models of several trees and for "milp"; None: no limit. A row that takes longer keeps the
+        best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
-        Threads over rows, for models of several trees.
+        Threads over rows, for models of several trees and for "milp".
 
     Returns
     -------
@@ -79,12 +86,17 @@ def attack(
     reach = ThreatModel.coerce("<>" if threat is None else threat).resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    if ensemble.n_trees == 1:
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    if check_method(method) == "milp":
+        found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
+    elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     elif norm != np.inf:
-        raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
+        raise ValueError(
+            f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf, or method='milp'"
+        )
     else:
-        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        search = RowSearch(ensemble, reach, weight, limit, n_threads)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)

@@ -14,6 +14,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.milp import Milp
 from hardwood.verification.search import RowSearch
 
 
@@ -23,6 +24,7 @@ def verify(
     y: Any,
     threat: Any,
     *,
+    method: str = "search",
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -39,6 +41,10 @@ def verify(
     y : array-like of labels, or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings
+    method : {"search", "milp"}, default="search"
+        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead: slower by orders of magnitude, and
+        independent of the search. It does not tell apart sums of leaf values that differ by less than a millionth of
+        the largest leaf; a row that hinges on such a difference is "unknown".
     time_limit : float or None, default=None
         Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
     n_jobs : int or None, default=None
@@ -65,8 +71,12 @@ def verify(
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     wrong = predicted != label
-    weight = np.ones(ensemble.schema.n_features)
-    search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs), progress)
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    search: RowSearch | Milp
+    if check_method(method) == "milp":
+        search = Milp(ensemble, reach, limit, n_threads, progress)
+    else:
+        search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
     status = np.full(len(matrix), "vulnerable", dtype="<U10")
     status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
@@ -82,6 +92,13 @@ def verify(
     found = status == "vulnerable"
     upper[found] = margin(ensemble, witness[found], label[found])
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, witness))
+
+
+def check_method(method: Any) -> str:
+    """Return the name of the method to ask."""
+    if method not in ("search", "milp"):
+        raise ValueError(f"method={method!r}: expected 'search' or 'milp'")
+    return str(method)
 
 
 def check_time_limit(time_limit: Any) -> float:
