@@ -128,7 +128,7 @@ class Milp:
         return Rival(lead, need, need - doubt, need + doubt, scale)
 
     def _bound_rounding(self) -> float:
-        """Return how far the model's own sums may be from exact ones; 0 where they are exact."""
+        """Return how far the model's own difference of two outputs may be from the exact one; 0 where it is exact."""
         ensemble = self.ensemble
         size = np.abs(ensemble.value).max(axis=1)
         largest = [max(size[leaf] for leaf in self.nodes.leaves(root)) for root in self.nodes.root]
@@ -136,7 +136,7 @@ class Milp:
         roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
         if roundoff * total < _common_step(np.concatenate([ensemble.value[self._leaf].ravel(), ensemble.base_score])):
             return 0.0
-        return (ensemble.n_trees + 2) * roundoff * total
+        return 2.0 * (ensemble.n_trees + 2) * roundoff * total
 
     def solve(
         self,
