@@ -7,14 +7,16 @@ import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.milp import attack_by_milp
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
-from hardwood.verification.certify import check_time_limit
+from hardwood.verification.certify import check_method, check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.milp import Milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
 
@@ -27,6 +29,7 @@ def attack(
     *,
     norm: float = np.inf,
     feature_weight: Any = None,
+    method: str = "search",
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -52,11 +55,15 @@ def attack(
         How the size of a change is measured. A changed category counts as a change by 1.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
+    method : {"search", "milp"}, default="search"
+        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by orders of
+        magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it finished,
+        as much as its tolerance.
     time_limit : float or None, default=None
-        Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
-        found, if any, and the distance below which there is none.
+        Seconds per row, for models of several trees and for "milp"; None: no limit. A row that takes longer keeps the
+        best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
-        Threads over rows, for models of several trees; with attack rules there is one.
+        Threads over rows, for models of several trees and for "milp"; with attack rules there is one.
     progress : callable or None
         Called with (rows done, rows in all) as the work goes on, for models of several trees.
 
@@ -85,6 +92,7 @@ def attack(
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
     words = ThreatModel.coerce("<>" if threat is None else threat)
+    check_method(method, words, matrix)
     if words.rules:
         if norm != np.inf or feature_weight is not None:
             raise ValueError(
@@ -99,10 +107,13 @@ def attack(
     reach = words.resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    if ensemble.n_trees == 1:
+    n_threads = count_threads(n_jobs)
+    if method == "milp":
+        found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
+    elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     else:
-        search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress, norm)
+        search = RowSearch(ensemble, reach, weight, limit, n_threads, progress, norm)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)

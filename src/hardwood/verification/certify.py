@@ -15,6 +15,7 @@ from hardwood.results import Certificate
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.milp import Milp
 from hardwood.verification.priced import PricedAnswers, attack_priced
 from hardwood.verification.regression import verify_outputs
 from hardwood.verification.search import RowSearch
@@ -26,6 +27,7 @@ def verify(
     y: Any,
     threat: Any,
     *,
+    method: str = "search",
     tolerance: float | None = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -44,6 +46,10 @@ def verify(
     y : array-like of labels (of numbers for a regression), or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings
+    method : {"search", "milp"}, default="search"
+        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead: slower by orders of magnitude, and
+        independent of the search. It does not tell apart sums of leaf values that differ by less than a millionth of
+        the largest leaf; a row that hinges on such a difference is "unknown".
     tolerance : float or None, default=None
         For regressions, and only for them: how far an output may be off from `y` for the row to count as robust.
     time_limit : float or None, default=None
@@ -68,11 +74,14 @@ def verify(
     ensemble = as_ensemble(model)
     limit = check_time_limit(time_limit)
     if ensemble.classes is None:
+        if method != "search":
+            raise ValueError(f"method={method!r}: the model is a regression; expected 'search'")
         return verify_outputs(ensemble, X, y, threat, tolerance, limit, count_threads(n_jobs), progress)
     if tolerance is not None:
         raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
     matrix = ensemble.schema.encode(X)
     words = ThreatModel.coerce(threat)
+    check_method(method, words, matrix)
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     if words.rules:
@@ -81,8 +90,12 @@ def verify(
         return _certify_priced(ensemble, priced, known, X, matrix, label)
     reach = words.resolve(ensemble.schema, ensemble.labels)
     wrong = predicted != label
-    weight = np.ones(ensemble.schema.n_features)
-    search = RowSearch(ensemble, reach, weight, limit, count_threads(n_jobs), progress)
+    n_threads = count_threads(n_jobs)
+    search: RowSearch | Milp
+    if method == "milp":
+        search = Milp(ensemble, reach, limit, n_threads, progress)
+    else:
+        search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
     status = np.full(len(matrix), "vulnerable", dtype="<U10")
     status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
@@ -116,6 +129,16 @@ def _certify_priced(
     upper = margin(ensemble, matrix, label)
     upper[found] = margin(ensemble, answers.example[found], label[found])
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
+
+
+def check_method(method: Any, threat: ThreatModel, matrix: np.ndarray) -> None:
+    """Make sure that the method exists, and can answer."""
+    if method not in ("search", "milp"):
+        raise ValueError(f"method={method!r}: expected 'search' or 'milp'")
+    if method == "milp" and threat.rules:
+        raise ValueError("method='milp': the solver knows no attack rules; use method='search'")
+    if method == "milp" and np.isnan(matrix).any():
+        raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
 
 
 def check_time_limit(time_limit: Any) -> float:

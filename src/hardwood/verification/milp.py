@@ -1,0 +1,207 @@
+"""A second opinion: the questions of `search.py`, asked of a mixed-integer solver.
+
+Nothing of the search is used here, so that the two can be held against each other. What a solver says is true up to
+its tolerance only. Therefore:
+
+* an example counts if the model itself gives it another class, whatever the solver thinks of it;
+* a row is robust if the solver finds nothing although it was asked for a little less than what changes the class:
+  less by TOLERANCE, relative to the largest leaf, and by what the model's own rounding can do;
+* where neither holds, because the best that there is comes that close, the row is undecided.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
+from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
+from hardwood.verification.milp_problem import Box, Expression, Nodes, Problem
+from hardwood.verification.milp_solver import Outcome, load_highs, minimise
+
+# Sums of leaf values that differ by less than this, relative to the largest of them, are not told apart.
+TOLERANCE = 1e-6
+# Leaf values that are multiples of this, as votes are, add up without rounding.
+GRID = 2.0**-20
+
+
+class Rival(NamedTuple):
+    """A class that may beat the label of a row."""
+
+    lead: np.ndarray  # float64 per node: by how much it takes the rival ahead
+    need: float  # the sum of leads that makes it equal to the label
+    fails: float  # with a sum below this it certainly does not win
+    wins: float  # with a sum above this it certainly does
+    scale: float  # the largest lead
+
+
+class Answer(NamedTuple):
+    """What was found out about a row."""
+
+    status: int  # FOUND, NONE or UNFINISHED
+    bound: float  # an upper bound of the lead of another class over the label
+    example: np.ndarray | None
+    certified: float  # there is no example nearer than this
+
+
+class Answers(NamedTuple):
+    """The same of many rows."""
+
+    status: np.ndarray
+    bound: np.ndarray
+    example: np.ndarray
+    certified: np.ndarray
+
+
+@dataclass
+class Milp:
+    """An ensemble and a reach, ready for the solver to be asked about rows."""
+
+    ensemble: TreeEnsemble
+    reach: Reach
+    time_limit: float = math.inf
+    n_threads: int = 1
+    progress: Callable[[int, int], object] | None = None
+    nodes: Nodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        load_highs()
+        self.nodes = Nodes(self.ensemble)
+        self._leaf = self.ensemble.feature < 0
+        self._rounding = self._bound_rounding()
+        self._stop = threading.Event()
+
+    def decide(self, matrix: np.ndarray, label: np.ndarray) -> Answers:
+        """Ask of every row whether the attacker can give it another class."""
+        return self.ask(self._decide, matrix, label)
+
+    def _decide(self, row: np.ndarray, label: int, deadline: float) -> Answer:
+        box = Box.of_row(self.reach, row, label)
+        rivals = list(self.rivals(label))
+        problem = Problem(self.nodes, box)
+        most = np.array([problem.ceiling(rival.lead) - rival.need for rival in rivals]) + self._rounding
+        status, example = NONE, None
+        for k, rival in enumerate(rivals):
+            if most[k] + rival.need < rival.fails:
+                continue
+            problem = Problem(self.nodes, box)
+            objective = problem.sum_leaves(-rival.lead / rival.scale)
+            outcome = self.solve(problem, rival, objective, deadline, enough=-rival.wins / rival.scale)
+            reached = max(rival.fails, (TOLERANCE - outcome.bound) * rival.scale)
+            most[k] = min(most[k], reached - rival.need + self._rounding)
+            example = self.flips(problem, outcome, label)
+            if example is not None:
+                status = FOUND
+                break
+            if outcome.columns is not None or not outcome.finished:
+                status = UNFINISHED
+        return Answer(status, float(most.max(initial=-np.inf)), example, np.inf if status == NONE else 0.0)
+
+    def rivals(self, label: int) -> Iterator[Rival]:
+        """Yield the classes that may beat a label."""
+        ensemble = self.ensemble
+        value, base = ensemble.value, ensemble.base_score
+        if len(base) == 1 and len(ensemble.labels) == 2:
+            # One output: the second class iff it is greater than the cut.
+            need, sign = ensemble.cut * ensemble.divisor - float(base[0]), 1.0 if label == 0 else -1.0
+            yield self._rival(sign * value[:, 0], sign * need, wins_ties=label == 1)
+        for other in range(len(base)):
+            if len(base) > 1 and other != label:
+                # Of equal outputs the first wins.
+                need = float(base[label] - base[other])
+                yield self._rival(value[:, other] - value[:, label], need, wins_ties=other < label)
+
+    def _rival(self, lead: np.ndarray, need: float, *, wins_ties: bool) -> Rival:
+        scale = float(np.abs(lead[self._leaf]).max()) or 1.0
+        doubt = self._rounding + TOLERANCE * scale
+        step = _common_step(np.append(lead[self._leaf], need)) if self._rounding == 0.0 else 0.0
+        if 0.5 * step > doubt:
+            # Sums are multiples of the step: ask half-way between the last that fails and the first that wins.
+            half = need + (-0.5 if wins_ties else 0.5) * step
+            return Rival(lead, need, half, half, scale)
+        return Rival(lead, need, need - doubt, need + doubt, scale)
+
+    def _bound_rounding(self) -> float:
+        """Return how far the model's own difference of two outputs may be from the exact one; 0 where it is exact."""
+        ensemble = self.ensemble
+        size = np.abs(ensemble.value).max(axis=1)
+        largest = [max(size[leaf] for leaf in self.nodes.leaves(root)) for root in self.nodes.root]
+        total = float(np.abs(ensemble.base_score).max() + sum(largest))
+        roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
+        if roundoff * total < _common_step(np.concatenate([ensemble.value[self._leaf].ravel(), ensemble.base_score])):
+            return 0.0
+        return 2.0 * (ensemble.n_trees + 2) * roundoff * total
+
+    def solve(
+        self,
+        problem: Problem,
+        rival: Rival,
+        objective: Expression,
+        deadline: float,
+        *,
+        surely: bool = False,
+        enough: float = -np.inf,
+    ) -> Outcome:
+        """Minimise an expression over the points where a rival may win, or `surely` does."""
+        seconds = deadline - time.monotonic()
+        if seconds <= 0.0 or self._stop.is_set():
+            return Outcome(False, None, -np.inf)
+        lead = problem.sum_leaves(rival.lead / rival.scale)
+        least = (rival.wins if surely else rival.fails) / rival.scale
+        problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
+        return minimise(problem, objective, seconds=seconds, stop=self._stop, enough=enough)
+
+    def flips(self, problem: Problem, outcome: Outcome, label: int) -> np.ndarray | None:
+        """Return the point that the solver found, if the model gives it another class."""
+        if outcome.columns is None:
+            return None
+        point = problem.point(outcome.columns)
+        return point if self.ensemble.decide(point[None])[0] != label else None
+
+    def ask(self, question: Callable[..., Answer], matrix: np.ndarray, label: np.ndarray) -> Answers:
+        """Ask about every row, in threads; what was answered before an interruption is kept."""
+        n_rows = len(matrix)
+        answers = Answers(
+            status=np.full(n_rows, UNFINISHED),
+            bound=np.full(n_rows, np.inf),
+            example=np.full_like(matrix, np.nan),
+            certified=np.zeros(n_rows),
+        )
+
+        def ask_about(i: int) -> None:
+            answer = question(matrix[i], int(label[i]), time.monotonic() + self.time_limit)
+            answers.status[i], answers.bound[i], answers.certified[i] = answer.status, answer.bound, answer.certified
+            if answer.example is not None:
+                answers.example[i] = answer.example
+
+        self._stop.clear()
+        try:
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                jobs = [pool.submit(ask_about, i) for i in range(n_rows)]
+                try:
+                    for done, job in enumerate(jobs, start=1):
+                        job.result()
+                        if self.progress is not None:
+                            self.progress(done, n_rows)
+                except BaseException:
+                    self._stop.set()
+                    for job in jobs:
+                        job.cancel()
+                    raise
+        except KeyboardInterrupt:
+            pass
+        return answers
+
+
+def _common_step(numbers: np.ndarray) -> float:
+    """Return the largest number that all of them are multiples of, if that is a multiple of GRID; otherwise 0."""
+    multiples = numbers / GRID
+    if not (np.abs(multiples) < 2.0**52).all() or (multiples != np.floor(multiples)).any():
+        return 0.0
+    return float(np.gcd.reduce(multiples.astype(np.int64))) * GRID
