@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from hardwood import as_ensemble, attack, verify
 from measure import RESULTS, fastest_cpu_seconds, write_csv
-from verifiers import MILP, OURS, Answer, Hardwood, Verifier, Veritas
+from verifiers import MILP, OURS, Answer, Hardwood, Solver, Verifier, Veritas
 from verify_report import Record, print_line, print_report, summarise
 from verify_tasks import RADIUS, RECIPES, TABLES, Task, list_tasks, load, rows_to_ask
 
@@ -111,7 +111,7 @@ def run(task: Task, model: Any, ensemble: Any, arguments: argparse.Namespace) ->
     verifiers: list[Verifier] = [Hardwood(ensemble, arguments.time_limit)]
     if "veritas" in arguments.beside:
         verifiers.append(Veritas(model, arguments.time_limit, single=task.recipe.single))
-    solver = Hardwood(ensemble, arguments.milp_limit, method="milp")
+    solver = Solver(ensemble, arguments.milp_limit)
     for_solver = rows_for_solver(task, ensemble, X, y, arguments)
     records = []
     for i, (row, label) in enumerate(zip(X, y.tolist(), strict=True)):

@@ -1,13 +1,17 @@
 """Compiling everything once, so that a program can say that it is doing so."""
 
 import numpy as np
+from sklearn.ensemble import RandomForestClassifier
 
 from hardwood.attacks import attack
 from hardwood.estimators import RobustTreeClassifier
+from hardwood.verification import verify
 
 
-def warm_up() -> None:
+def warm_up(*, categories: bool = False, ensembles: bool = False) -> None:
     """Compile the kernels behind fitting, predicting and attacking, or load them if they have been compiled before.
+
+    Those that only tables with categories or models of several trees need are left out unless asked for.
 
     Takes some seconds the first time hardwood is used after it was installed, and a fraction of a second afterwards.
     Whoever times anything calls it first.
@@ -17,7 +21,11 @@ def warm_up() -> None:
     model = RobustTreeClassifier(threat=0.1).fit(X, y)
     model.predict_proba(X)
     attack(model, X, y, threat=0.1)
+    if categories:
+        RobustTreeClassifier(categorical_features=[0]).fit(X, y)
+    if ensembles:
+        verify(RandomForestClassifier(2, random_state=0).fit(X, y), X, y, threat=0.1)
 
 
 if __name__ == "__main__":
-    warm_up()
+    warm_up(categories=True, ensembles=True)

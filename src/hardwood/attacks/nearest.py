@@ -190,14 +190,14 @@ def _attack_ensemble(
     examples = np.where(found[:, None], matrix, np.nan)
     lower = np.zeros(len(matrix))
     rows = np.flatnonzero(~found)
-    answers = search.nearest(matrix[rows], label[rows], _first_radius(search.ensemble, search.weight, search.norm))
+    answers = search.nearest(matrix[rows], label[rows], first_radius(search.ensemble, search.weight, search.norm))
     found[rows] = answers.status == FOUND
     examples[rows] = answers.example
     lower[rows] = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
     return found, examples, lower
 
 
-def _first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
+def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
     """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
     if norm == 0:
         return np.inf

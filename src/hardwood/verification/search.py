@@ -19,6 +19,8 @@ from hardwood.verification.engine import Workspace, find_trees, make_model, make
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
+# Infinity is not a value that an attacker can give a row.
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 # Rows handed to a thread at a time.
 CHUNK = 16
 
@@ -134,24 +136,23 @@ class RowSearch:
     def _rows(self, matrix: np.ndarray, label: np.ndarray, part: slice) -> ensemble_rows.Rows:
         x, index = matrix[part], label[part]
         low, high = self.reach.box(x, index)
-        n_codes = int(self.model.n_categories.sum())
-        allowed = np.zeros((len(x), n_codes), dtype=bool)
-        for j, table in enumerate(self.reach.categories):
-            if table is not None:
-                own = np.nan_to_num(x[:, j]).astype(np.intp)  # what is missing stays so; the kernels see to that
-                begin = self.model.category_start[j]
-                stay = np.eye(len(table), dtype=bool)[own]
-                moves = self.reach.attacks[index][:, None]
-                allowed[:, begin : begin + len(table)] = np.where(moves, table[own], stay)
-        largest = np.finfo(np.float64).max  # infinity is not a value that an attacker can give a row
-        return ensemble_rows.Rows(x, np.maximum(low, -largest), np.minimum(high, largest), allowed, index)
+        allowed = np.zeros((len(x), self.model.n_categories.sum()), dtype=bool)
+        for j in np.flatnonzero(self.model.n_categories).tolist():
+            table = self.reach.categories[j]
+            assert table is not None
+            own = np.nan_to_num(x[:, j]).astype(np.intp)  # what is missing stays so; the kernels see to that
+            begin = self.model.category_start[j]
+            stay = np.eye(len(table), dtype=bool)[own]
+            moves = self.reach.attacks[index][:, None]
+            allowed[:, begin : begin + len(table)] = np.where(moves, table[own], stay)
+        return ensemble_rows.Rows(x, np.maximum(low, -LARGEST_FLOAT), np.minimum(high, LARGEST_FLOAT), allowed, index)
 
     def _question(self, goal: int, sign: int) -> ensemble_rows.Question:
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
-        share = float(np.finfo(np.float64).eps / np.finfo(self.ensemble.precision).eps) / (self.ensemble.n_trees + 2)
+        ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         return ensemble_rows.Question(
             doubt=self.doubt,
-            rounding=2.0 * self.doubt * share,
+            rounding=2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2),
             max_work=0 if self.time_limit == 0 else WORK,
             norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
             weight=self.weight,
