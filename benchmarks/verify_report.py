@@ -69,9 +69,9 @@ def print_line(line: Record, *, first: bool) -> None:
     """Print the figures of a task as soon as they are there."""
     if first:
         print(
-            "CPU milliseconds per row; x: how many times faster hardwood is. p50, p95 and max are of single rows; batch is"
+            "CPU milliseconds per row; x: how many times faster hardwood is. p50, p95 and max are of single rows; batch"
         )
-        print("a public call with all rows, per row; call is a public call with one row and nothing to search.\n")
+        print("is a public call with all rows, per row; call is a public call with one row and nothing to search.\n")
         print(f"{'task':<{TASK_WIDTH}}" + "".join(f"  {title:>{width}}" for title, width in COLUMNS.values()))
     name = f"{line['table']} {line['model']} {line['question']}"
     cells = "".join(f"  {_cell(line[key]):>{width}}" for key, (_, width) in COLUMNS.items())
