@@ -40,8 +40,8 @@ DONE = -1
 INFINITY_NORM = -1
 # Costs are kept finite: infinity means that there is no example.
 LARGEST_COST = 1e300
-# How often the radius of an example is tried to be improved before it is proved.
-HALVINGS = 6
+# How often the radius of an example is tried to be improved before it is proved, and how often in vain.
+HALVINGS, FAILURES = 6, 2
 
 
 class Rows(NamedTuple):
@@ -200,7 +200,10 @@ def _halve(model, rows, row, question, leaves, place, search, answers):
     numbers = search.numbers
     least = numbers[WITHOUT]
     level = np.int64(1)
+    failures = 0
     for _ in range(HALVINGS):
+        if failures == FAILURES:
+            break
         radius = 0.5 * (least + numbers[BEST])
         search.trail[level] = 0
         for i in range(place.n_active[0]):
@@ -215,6 +218,7 @@ def _halve(model, rows, row, question, leaves, place, search, answers):
         keep_leaves(leaves, place, search, level - 1, level, EVERY)
         if not _improve(model, rows, row, question, leaves, place, search, level, answers):
             least = radius
+            failures += 1
         undo(place, search, level)
 
 

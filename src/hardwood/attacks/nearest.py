@@ -198,7 +198,7 @@ def _attack_ensemble(
 
 
 def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
-    """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
+    """A radius to begin with: a gap between neighbouring thresholds. Too small costs little, it is doubled."""
     if norm == 0:
         return np.inf
     numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
@@ -207,5 +207,5 @@ def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> flo
         thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
         if len(thresholds) > 1 and weight[feature] > 0.0:
             gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
-    radius = 2.0 * float(np.median(gaps)) if gaps else 1.0
+    radius = float(np.median(gaps)) if gaps else 1.0
     return radius**2 if norm == 2 else radius
