@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 
 
@@ -38,3 +39,14 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
     if not (np.isfinite(weight) & (weight >= 0.0)).all():
         raise ValueError(f"feature_weight: expected finite weights >= 0, got {weight.tolist()}")
     return weight
+
+
+def first_radius(ensemble: TreeEnsemble, weight: np.ndarray) -> float:
+    """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
+    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
+    gaps = []
+    for feature in np.unique(ensemble.feature[numerical]).tolist():
+        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
+        if len(thresholds) > 1 and weight[feature] > 0.0:
+            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
+    return 2.0 * float(np.median(gaps)) if gaps else 1.0

@@ -6,15 +6,17 @@ import joblib
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
-from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.distance import first_radius, measure, read_weight
+from hardwood.attacks.local import attack_locally
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
-from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import check_time_limit
 from hardwood.verification.labels import check_examples, like, read_labels
 from hardwood.verification.search import RowSearch
+
+METHODS = ("search", "heuristic", "coordinate")
 
 
 def attack(
@@ -24,11 +26,12 @@ def attack(
     threat: Any = None,
     *,
     norm: float = np.inf,
+    method: str = "search",
     feature_weight: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
 ) -> AttackResult:
-    """Find the nearest adversarial example of every row, exactly.
+    """Find the nearest adversarial example of every row: exactly, or fast.
 
     An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
     another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
@@ -44,12 +47,18 @@ def attack(
         None: every feature may take any value, so that `distance` is how far the row is from another class.
     norm : {inf, 2, 1, 0}, default=inf
         How the size of a change is measured. A changed category counts as a change by 1. For models of several trees
-        only L-infinity so far.
+        only L-infinity so far with the exact search; all of them with `method="heuristic"`.
+    method : {"search", "heuristic", "coordinate"}, default="search"
+        How to look for examples. "search": exact. "heuristic": local moves, milliseconds per row for large models
+        too; its examples are near, often nearest, and it may miss one. "coordinate": the approximate attack of
+        Kantchelian et al. for the L0 norm, which changes one feature at a time, each to the value that lowers the
+        margin of the true class most, until the class changes; `norm` then only says how the result is measured. The
+        last two prove nothing: `lower` is 0.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
     time_limit : float or None, default=None
-        Seconds per row, for models of several trees; None: no limit. A row that takes longer keeps the best example
-        found, if any, and the distance below which there is none.
+        Seconds per row, for exact searches on models of several trees; None: no limit. A row that takes longer keeps
+        the best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
         Threads over rows, for models of several trees.
 
@@ -63,28 +72,43 @@ def attack(
     after it, so the distance is the smallest there is among floating point numbers. Every example is predicted again
     before it is returned.
 
+    References
+    ----------
+    A. Kantchelian, J. D. Tygar and A. D. Joseph, "Evasion and Hardening of Tree Ensemble Classifiers", ICML 2016.
+
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier, attack
     >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> attack(model, [[1.0], [3.0]], [0, 1]).distance.tolist()
     [0.5000000000000002, 1.5]
+    >>> attack(model, [[1.0], [3.0]], [0, 1], norm=0, method="coordinate").distance.tolist()
+    [1.0, 1.0]
     """
     ensemble = as_ensemble(model)
     if not isinstance(norm, (int, float)) or norm not in NORMS:
         raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method={method!r}: expected one of {', '.join(map(repr, METHODS))}")
     limit = check_time_limit(time_limit)
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
     reach = ThreatModel.coerce("<>" if threat is None else threat).resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    if ensemble.n_trees == 1:
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    if method != "search":
+        nearby = method == "heuristic"
+        found, examples = attack_locally(
+            ensemble, matrix, label, reach, norm, weight, nearby=nearby, n_threads=n_threads
+        )
+        lower = np.zeros(len(matrix))
+    elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     elif norm != np.inf:
         raise ValueError(f"norm={norm!r}: the model has {ensemble.n_trees} trees; for several trees only inf so far")
     else:
-        search = RowSearch(ensemble, reach, weight, limit, joblib.effective_n_jobs(n_jobs))
+        search = RowSearch(ensemble, reach, weight, limit, n_threads)
         found, examples, lower = _attack_ensemble(search, matrix, label)
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
@@ -149,20 +173,9 @@ def _attack_ensemble(
     examples = np.where(found[:, None], matrix, np.nan)
     lower = np.zeros(len(matrix))
     rows = np.flatnonzero(~found)
-    guess = np.full(len(rows), _first_radius(search.ensemble, search.weight))
+    guess = np.full(len(rows), first_radius(search.ensemble, search.weight))
     answers = search.nearest(matrix[rows], label[rows], guess)
     found[rows] = answers.status == FOUND
     examples[rows] = answers.example
     lower[rows] = answers.certified
     return found, examples, lower
-
-
-def _first_radius(ensemble: TreeEnsemble, weight: np.ndarray) -> float:
-    """A radius to begin with: some gaps between neighbouring thresholds. Too small costs little, it is doubled."""
-    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
-    gaps = []
-    for feature in np.unique(ensemble.feature[numerical]).tolist():
-        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
-        if len(thresholds) > 1 and weight[feature] > 0.0:
-            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
-    return 2.0 * float(np.median(gaps)) if gaps else 1.0
