@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup clean
+.PHONY: demo test lint bench-fit bench-paper bench-treant bench-verify bench-heuristic bench-memory bench-startup clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -17,7 +17,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup: bench-%: .venv/.bench
+bench-fit bench-paper bench-treant bench-verify bench-heuristic bench-memory bench-startup: bench-%: .venv/.bench
 	$(BIN)/python benchmarks/$(subst paper,paper_protocol,$*).py
 
 .venv/bin/python:

@@ -104,6 +104,16 @@ class Reach:
                 inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
         return np.asarray(inside.all(axis=1))
 
+    def open_codes(self, X: np.ndarray, class_index: np.ndarray) -> np.ndarray:
+        """Say of each row which categories it can be given: a column per category of every categorical feature."""
+        columns = [np.empty((len(X), 0), dtype=bool)]
+        for j, allowed in enumerate(self.categories):
+            if allowed is not None:
+                own = X[:, j].astype(np.intp)
+                stay = np.eye(len(allowed), dtype=bool)[own]
+                columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
+        return np.concatenate(columns, axis=1)
+
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""
         matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in self.categories]

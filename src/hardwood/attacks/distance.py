@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 
 
@@ -41,3 +42,20 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
     if not (np.isfinite(weight) & (weight >= 0.0)).all():
         raise ValueError(f"feature_weight: expected finite weights >= 0, got {weight.tolist()}")
     return weight
+
+
+def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
+    """Return a cost to begin with: a gap between neighbouring thresholds. Too small costs little, it is doubled.
+
+    As the search has costs: squared distances in the L2 norm.
+    """
+    if norm == 0:
+        return np.inf
+    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
+    gaps = []
+    for feature in np.unique(ensemble.feature[numerical]).tolist():
+        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
+        if len(thresholds) > 1 and weight[feature] > 0.0:
+            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
+    radius = float(np.median(gaps)) if gaps else 1.0
+    return radius**2 if norm == 2 else radius

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
-from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.distance import first_radius, measure, read_weight
+from hardwood.attacks.local import attack_locally
 from hardwood.attacks.milp import attack_by_milp
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
-from hardwood.ensemble import TreeEnsemble
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
@@ -20,6 +20,8 @@ from hardwood.verification.milp import Milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
 
+METHODS = ("search", "heuristic", "coordinate", "milp")
+
 
 def attack(
     model: Any,
@@ -28,13 +30,13 @@ def attack(
     threat: Any = None,
     *,
     norm: float = np.inf,
-    feature_weight: Any = None,
     method: str = "search",
+    feature_weight: Any = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> AttackResult:
-    """Find the nearest adversarial example of every row, exactly.
+    """Find the nearest adversarial example of every row: exactly, or fast.
 
     An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
     another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
@@ -53,15 +55,19 @@ def attack(
         are then left alone.
     norm : {inf, 2, 1, 0}, default=inf
         How the size of a change is measured. A changed category counts as a change by 1.
+    method : {"search", "heuristic", "coordinate", "milp"}, default="search"
+        How to look for examples. "search": exact. "heuristic": local moves, milliseconds per row for large models
+        too; its examples are near, often nearest, and it may miss one. "coordinate": the approximate attack of
+        Kantchelian et al. for the L0 norm, which changes one feature at a time, each to the value that lowers the
+        margin of the true class most, until the class changes; `norm` then only says how the result is measured. These
+        two prove nothing: `lower` is 0. "milp": a mixed-integer solver (HiGHS, the extra `milp`), slower than the
+        search by orders of magnitude and independent of it; its `lower` is a millionth below `distance` even where it
+        finished, as much as its tolerance.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
-    method : {"search", "milp"}, default="search"
-        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by orders of
-        magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it finished,
-        as much as its tolerance.
     time_limit : float or None, default=None
-        Seconds per row, for models of several trees and for "milp"; None: no limit. A row that takes longer keeps the
-        best example found, if any, and the distance below which there is none.
+        Seconds per row, for "search" on models of several trees and for "milp"; None: no limit. A row that takes longer
+        keeps the best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
         Threads over rows, for models of several trees and for "milp"; with attack rules there is one.
     progress : callable or None
@@ -78,12 +84,18 @@ def attack(
     after it, so the distance is the smallest there is among floating point numbers. Every example is predicted again
     before it is returned.
 
+    References
+    ----------
+    A. Kantchelian, J. D. Tygar and A. D. Joseph, "Evasion and Hardening of Tree Ensemble Classifiers", ICML 2016.
+
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier, attack
     >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> attack(model, [[1.0], [3.0]], [0, 1]).distance.tolist()
     [0.5000000000000002, 1.5]
+    >>> attack(model, [[1.0], [3.0]], [0, 1], norm=0, method="coordinate").distance.tolist()
+    [1.0, 1.0]
     """
     ensemble = as_ensemble(model)
     if not isinstance(norm, (int, float)) or norm not in NORMS:
@@ -92,7 +104,7 @@ def attack(
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
     words = ThreatModel.coerce("<>" if threat is None else threat)
-    check_method(method, words, matrix)
+    check_method(method, METHODS, words, matrix)
     if words.rules:
         if norm != np.inf or feature_weight is not None:
             raise ValueError(
@@ -110,6 +122,12 @@ def attack(
     n_threads = count_threads(n_jobs)
     if method == "milp":
         found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
+    elif method != "search":
+        nearby = method == "heuristic"
+        found, examples = attack_locally(
+            ensemble, matrix, label, reach, norm, weight, nearby=nearby, n_threads=n_threads
+        )
+        lower = np.zeros(len(matrix))
     elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     else:
@@ -195,17 +213,3 @@ def _attack_ensemble(
     examples[rows] = answers.example
     lower[rows] = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
     return found, examples, lower
-
-
-def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
-    """A radius to begin with: a gap between neighbouring thresholds. Too small costs little, it is doubled."""
-    if norm == 0:
-        return np.inf
-    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
-    gaps = []
-    for feature in np.unique(ensemble.feature[numerical]).tolist():
-        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
-        if len(thresholds) > 1 and weight[feature] > 0.0:
-            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
-    radius = float(np.median(gaps)) if gaps else 1.0
-    return radius**2 if norm == 2 else radius
