@@ -581,5 +581,5 @@ class TestFailedFit:
 
 def test_warming_up_says_nothing_and_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     for categories in (False, True, True):
-        warm_up(categories)
+        warm_up(categories=categories)
     assert capsys.readouterr() == ("", "")

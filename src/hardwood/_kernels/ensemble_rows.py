@@ -176,7 +176,13 @@ def _improve(model, rows, row, question, leaves, place, search, level, answers):
     """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
     x, label, numbers = rows.x[row], rows.label[row], search.numbers
     additive = question.norm != INFINITY_NORM
-    reached = climb(model, leaves, place, search, level, numbers[TARGET])
+    wanted = search.bound[0] if question.goal == LARGEST else numbers[TARGET]
+    reached = climb(model, leaves, place, search, level, wanted)
+    if question.goal == LARGEST:
+        # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
+        numbers[TARGET], numbers[ROUNDING] = np.nextafter(reached, np.inf), 0.0
+        write_point(model, place, x, search.chosen, answers.example[row])
+        return False
     if reached < numbers[TARGET] or not _is_answer(model, x, place, search, label):
         return False
     cost = 0.0
@@ -226,9 +232,13 @@ def _halve(model, rows, row, question, leaves, place, search, answers):
 def _approach(model, rows, row, rival, question, leaves, place, search, answers):
     """Look for an example the easy way: FOUND (for ANY); UNFINISHED: the search has to go on; NONE; or NO_ROOM.
 
-    For CHEAPEST, a ball is widened until there is an example in it.
+    For CHEAPEST, a ball is widened until there is an example in it. For LARGEST, the search begins with the best
+    point that the climb comes to.
     """
     plus, minus, target = set_up(model, rows.label[row], rival, question.doubt)
+    if question.goal == LARGEST:
+        plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
+        target = -np.inf
     numbers = search.numbers
     numbers[TARGET], numbers[WITHOUT] = target, 0.0
     radius = min(answers.distance[row], numbers[BEST]) if question.goal == CHEAPEST else np.inf
@@ -254,21 +264,6 @@ def _approach(model, rows, row, rival, question, leaves, place, search, answers)
         radius = min(2.0 * radius, max(numbers[BEST], radius))
     if question.goal == CHEAPEST and question.norm == INFINITY_NORM and numbers[BEST] < np.inf:
         _halve(model, rows, row, question, leaves, place, search, answers)
-    return UNFINISHED
-
-
-@inner
-def _rise(model, rows, row, question, leaves, place, search, answers):
-    """For LARGEST: begin with the best point that the local search finds; UNFINISHED or NO_ROOM."""
-    plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
-    locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
-    if not _collect(model, question, leaves, place, search, plus, minus):
-        return NO_ROOM
-    # A sum is compared with sums that were added up in another order: none is given up for rounding alone.
-    reached = climb(model, leaves, place, search, np.int64(0), search.bound[0])
-    search.numbers[TARGET] = np.nextafter(reached, np.inf)
-    search.numbers[ROUNDING] = 0.0
-    write_point(model, place, rows.x[row], search.chosen, answers.example[row])
     return UNFINISHED
 
 
@@ -309,9 +304,7 @@ def search_rows(model, rows, first, rival, resume, question, leaves, place, sear
             if n_outputs > 1 and other == label:
                 continue
             status = UNFINISHED
-            if not resume and question.goal == LARGEST:
-                status = _rise(model, rows, row, question, leaves, place, search, answers)
-            elif not resume:
+            if not resume:
                 status = _approach(model, rows, row, other, question, leaves, place, search, answers)
             resume = False
             before = numbers[BEST]
