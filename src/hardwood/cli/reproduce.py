@@ -11,7 +11,7 @@ from rich.table import Table
 from hardwood.cli.messages import COMPILING, console, explaining, run_with_notice, say_error, showing_progress
 from hardwood.cli.tables import check_output
 from hardwood.plot import check_can_draw
-from hardwood.reproduction.comparison import judge, mean_scores
+from hardwood.reproduction.comparison import judge, mean_scores, signed
 from hardwood.reproduction.experiment import RESULTS, Experiment, Outcome, compile_methods
 from hardwood.reproduction.report import PAGE, write_report
 from hardwood.threads import count_threads
@@ -63,7 +63,7 @@ def _print_summary(outcome: Outcome) -> None:
         table.add_column(heading, justify="right")
     for method in outcome.methods:
         ours, published = mean_scores(outcome, method)
-        table.add_row(method.title, f"{ours:.3f}", f"{published:.3f}", f"{ours - published:+.3f}")
+        table.add_row(method.title, f"{ours:.3f}", f"{published:.3f}", signed(ours - published))
     console.print(f"Means over {len(outcome.tables)} tables", markup=False)
     console.print(table)
     for verdict in judge(outcome):

@@ -1,8 +1,7 @@
-"""Saving figures that are drawn by a function, the same bytes every time."""
+"""Figures that need no screen, and saving them as the same bytes every time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -19,13 +18,12 @@ def new_figure(size: tuple[float, float]) -> Any:
     return matplotlib_module("figure").Figure(figsize=size, layout="constrained")
 
 
-def save_picture(draw: Callable[[], Any], path: str | PathLike[str], *, dpi: int = 150) -> None:
-    """Save what `draw` returns, in the format that the suffix says.
+def save_picture(figure: Any, path: str | PathLike[str], *, dpi: int = 150) -> None:
+    """Save a figure in the format that the suffix says.
 
     Parameters
     ----------
-    draw : callable
-        Returns a matplotlib figure.
+    figure : matplotlib figure
     path : path
         Where to save.
     dpi : int, default=150
@@ -34,12 +32,12 @@ def save_picture(draw: Callable[[], Any], path: str | PathLike[str], *, dpi: int
     Examples
     --------
     >>> from hardwood.plot import plot_concavity, save_picture
-    >>> save_picture(plot_concavity, "concavity.svg")  # doctest: +SKIP
+    >>> save_picture(plot_concavity(), "concavity.svg")  # doctest: +SKIP
     """
     # Otherwise matplotlib writes the time, and names that are drawn at random.
     metadata = {"Date": None} if str(path).lower().endswith(".svg") else None
     with matplotlib_module("style").context({"svg.hashsalt": "hardwood"}):
-        draw().savefig(path, dpi=dpi, metadata=metadata)
+        figure.savefig(path, dpi=dpi, metadata=metadata)
 
 
 def tidy_axes(ax: Any) -> None:

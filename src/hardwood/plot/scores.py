@@ -98,6 +98,7 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
         ax.set_title(title, loc="left", fontsize=11, color=INK)
         ax.grid(color="#EEEEEE", zorder=0)
         ax.xaxis.set_major_formatter(number)
+        ax.xaxis.set_minor_formatter(matplotlib_module("ticker").NullFormatter())
         tidy_axes(ax)
     right.margins(x=0.16)
     left.set_ylabel("CPU seconds to fit")

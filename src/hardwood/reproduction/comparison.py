@@ -31,7 +31,7 @@ def _judge_tables(outcome: Outcome, method: Method) -> Verdict:
     return Verdict(
         holds,
         f"{method.title}: {'every table is' if holds else 'not every table is'} within {method.bar:g} of the published "
-        f"figure; the largest difference is {differences[worst]:+.3f} ({worst}).",
+        f"figure; the largest difference is {signed(differences[worst])} ({worst}).",
     )
 
 
@@ -41,8 +41,20 @@ def _judge_mean(outcome: Outcome, method: Method) -> Verdict:
     holds = difference >= -method.bar
     kind = f"{'no more' if holds else 'more'} than {method.bar:g} below"
     return Verdict(
-        holds, f"{method.title}: the mean is {ours:.3f}, published {published:.3f} ({difference:+.3f}; {kind})."
+        holds, f"{method.title}: the mean is {ours:.3f}, published {published:.3f} ({signed(difference)}; {kind})."
     )
+
+
+def signed(difference: float) -> str:
+    """Return a difference with its sign, to three digits; what rounds to nothing has none.
+
+    Examples
+    --------
+    >>> signed(-0.0124), signed(-0.0001)
+    ('-0.012', '0.000')
+    """
+    text = f"{difference:+.3f}"
+    return text[1:] if float(text) == 0 else text
 
 
 def mean_scores(outcome: Outcome, method: Method) -> tuple[float, float]:
@@ -64,7 +76,7 @@ def explain_difference(outcome: Outcome, table: str, method: Method) -> str | No
     n_rows = next(len(t.y) for t in outcome.tables if t.name == table)
     low, high = min(*orders, score.adversarial.mean), max(*orders, score.adversarial.mean)
     rows = round(abs(score.difference) * n_rows)
-    size = f"{method.title} {score.difference:+.3f}: {rows} of {n_rows} rows over the {FOLDS} folds."
+    size = f"{method.title} {signed(score.difference)}: {rows} of {n_rows} rows over the {FOLDS} folds."
     ties = (
         f"With the columns in {len(orders)} other orders, which decides nothing but ties between splits, the mean runs "
         f"from {low:.3f} to {high:.3f}"

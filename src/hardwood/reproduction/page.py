@@ -11,7 +11,7 @@ import numpy as np
 import sklearn
 
 import hardwood
-from hardwood.reproduction.comparison import explain_difference, judge, mean_scores
+from hardwood.reproduction.comparison import explain_difference, judge, mean_scores, signed
 from hardwood.reproduction.experiment import MethodScore, Outcome
 from hardwood.reproduction.methods import Method
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS, OVERVIEW
@@ -26,7 +26,7 @@ table { border-collapse: collapse; font-size: .84rem; margin: .8rem 0; font-vari
 th, td { padding: .28rem .6rem; text-align: right; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
 th { font-weight: 600; } th.group { text-align: center; border-bottom: 0; }
 td:first-child, th:first-child, td.text, th.text { text-align: left; }
-td.reason { text-align: left; white-space: normal; min-width: 19rem; font-size: .8rem; }
+tr.reason td { white-space: normal; padding: 0 .6rem .5rem 2rem; color: #555; } tr.explained td { border-bottom: 0; }
 td.start, th.group, th.start { border-left: 1px solid #ccc; }
 tr.mean td { border-top: 2px solid #999; font-weight: 600; }
 small { color: #777; } td.differs { background: #fbe3c8; font-weight: 600; }
@@ -37,6 +37,14 @@ ul.verdicts { list-style: none; padding: 0; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #555; font-size: .9rem; }
 """
 
+_HEADINGS = {
+    "average_scores": "Average scores",
+    "run_times": "Time to fit",
+    "rho": "What rho buys",
+    "threat_models": "Threat models",
+    "adversarial_gini": "The adversarial Gini impurity",
+    "concavity": "Concavity",
+}
 _CAPTIONS = {
     "average_scores": "Mean accuracy before and after attacks. The paper shows accuracy before attacks in a figure "
     "only: there is no published number to set beside it.",
@@ -57,21 +65,10 @@ _CAPTIONS = {
 def write_page(outcome: Outcome, pictures: Mapping[str, bytes]) -> str:
     """Return the page. `pictures` are SVG files by name."""
     sections = [*_introduce(outcome), *_compare(outcome)]
-    for heading, name in (
-        ("Average scores", "average_scores"),
-        ("Time to fit", "run_times"),
-    ):
-        sections += [f"<h2>{heading}</h2>", _embed(name, pictures)]
-    sections += _tell_overview(outcome)
-    for heading, name in (
-        ("Threat models", "threat_models"),
-        ("The adversarial Gini impurity", "adversarial_gini"),
-        ("Concavity", "concavity"),
-        ("What rho buys", "rho"),
-    ):
+    for name, heading in _HEADINGS.items():
         if name in pictures:
-            sections += [f"<h2>{heading}</h2>", _embed(name, pictures)]
-    sections += _close(outcome)
+            sections += [f"<h2>{heading}</h2>", _embed(name, pictures[name])]
+    sections += [*_tell_overview(outcome), *_close()]
     body = "\n".join(sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -105,24 +102,26 @@ def _compare(outcome: Outcome) -> Iterator[str]:
     bars = ", ".join(f"{method.title} {method.bar:g}" for method in outcome.methods)
     yield (
         "<p>Means and standard deviations over the folds, the paper's beside them. Marked: further from the published "
-        f"figure than {bars}; the last column says why.</p>"
+        f"figure than {bars}; the line below says why.</p>"
     )
     header = "".join(f'<th class="group" colspan="3">{escape(m.title)}</th>' for m in outcome.methods)
     columns = '<th class="start">ours</th><th>paper</th><th>difference</th>' * len(outcome.methods)
-    yield f'<div class="wide"><table><tr><th></th><th></th>{header}<th></th></tr>'
-    yield f'<tr><th>table</th><th>constant</th>{columns}<th class="text">why</th></tr>'
+    yield f'<div class="wide"><table><tr><th></th><th></th>{header}</tr>'
+    yield f"<tr><th>table</th><th>constant</th>{columns}</tr>"
     for table in outcome.tables:
         cells = "".join(_score_cells(outcome.scores[table.name, m.key], m) for m in outcome.methods)
         reasons = [explain_difference(outcome, table.name, method) for method in outcome.methods]
         why = "<br>".join(escape(reason) for reason in reasons if reason)
-        yield f"<tr><td>{escape(table.name)}</td><td>{table.constant_accuracy:.3f}</td>{cells}"
-        yield f'<td class="reason">{why}</td></tr>'
+        kind = ' class="explained"' if why else ""
+        yield f"<tr{kind}><td>{escape(table.name)}</td><td>{table.constant_accuracy:.3f}</td>{cells}</tr>"
+        if why:
+            yield f'<tr class="reason"><td colspan="{2 + 3 * len(outcome.methods)}">{why}</td></tr>'
     cells = ""
     for method in outcome.methods:
         ours, published = mean_scores(outcome, method)
-        cells += f'<td class="start">{ours:.3f}</td><td>{published:.3f}</td><td>{ours - published:+.3f}</td>'
+        cells += f'<td class="start">{ours:.3f}</td><td>{published:.3f}</td><td>{signed(ours - published)}</td>'
     constant = np.mean([table.constant_accuracy for table in outcome.tables])
-    yield f'<tr class="mean"><td>mean</td><td>{constant:.3f}</td>{cells}<td></td></tr></table></div>'
+    yield f'<tr class="mean"><td>mean</td><td>{constant:.3f}</td>{cells}</tr></table></div>'
     yield from _tell_accuracy(outcome)
 
 
@@ -131,7 +130,7 @@ def _score_cells(score: MethodScore, method: Method) -> str:
     return (
         f'<td class="start">{score.adversarial.mean:.3f} <small>±{score.adversarial.deviation:.3f}</small></td>'
         f"<td>{score.published.mean:.3f} <small>±{score.published.deviation:.3f}</small></td>"
-        f"<td{differs}>{score.difference:+.3f}</td>"
+        f"<td{differs}>{signed(score.difference)}</td>"
     )
 
 
@@ -205,8 +204,8 @@ def _factor_per_level(outcome: Outcome, method: str | None) -> float:
     return float(np.exp(growth_exponent(np.exp(depths), seconds)))
 
 
-def _embed(name: str, pictures: Mapping[str, bytes]) -> str:
-    code = base64.b64encode(pictures[name]).decode("ascii")
+def _embed(name: str, picture: bytes) -> str:
+    code = base64.b64encode(picture).decode("ascii")
     caption = escape(_CAPTIONS[name])
     return (
         f'<figure id="{name}"><img alt="{caption}" src="data:image/svg+xml;base64,{code}">'
@@ -214,7 +213,7 @@ def _embed(name: str, pictures: Mapping[str, bytes]) -> str:
     )
 
 
-def _close(outcome: Outcome) -> Iterator[str]:
+def _close() -> Iterator[str]:
     yield "<h2>How this was made</h2>"
     yield (
         f"<p><code>hardwood reproduce</code>: hardwood {escape(hardwood.__version__)}, scikit-learn "

@@ -118,7 +118,8 @@ def _do_batch(pieces: Sequence[Piece], threads: int) -> Iterable[tuple[Piece, Re
         while waiting:
             # A wait without end ignores Ctrl-C on Windows.
             finished = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done
-            for future in finished:
+            # Failures last: what has been finished beside them is kept.
+            for future in sorted(finished, key=lambda future: future.exception() is not None):
                 yield waiting.pop(future), future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

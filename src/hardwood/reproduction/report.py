@@ -50,8 +50,9 @@ def write_report(outcome: Outcome, folder: Path) -> Path:
             write_whole(folder / f"{name}.csv", partial(_fill_csv, records=records))
     figures = list_figures(outcome)
     for name, draw in figures.items():
+        figure = draw()
         for suffix in _FORMATS:
-            write_whole(folder / f"{name}.{suffix}", partial(save_picture, draw))
+            write_whole(folder / f"{name}.{suffix}", partial(save_picture, figure))
     pictures = {name: (folder / f"{name}.svg").read_bytes() for name in figures}
     page = folder / PAGE
     text = write_page(outcome, pictures)

@@ -20,25 +20,31 @@ COLUMN_ORDERS = 20
 
 @dataclass(frozen=True)
 class GrowthPlan:
-    """The sizes at which fits are timed. What does not vary stays at middle rows, first features, the paper's depth."""
+    """The sizes at which fits are timed: one of rows, features and depth varies, the others stay."""
 
     rows: tuple[int, ...]
     features: tuple[int, ...]
     depths: tuple[int, ...]
+    fixed_rows: int
 
     @property
     def sizes(self) -> list[tuple[str, int, int, int]]:
         """All (what varies, rows, features, depth)."""
-        few, middle = self.features[0], self.rows[len(self.rows) // 2]
+        few = self.features[0]
         return [
             *(("rows", rows, few, DEPTH) for rows in self.rows),
-            *(("features", middle, features, DEPTH) for features in self.features),
-            *(("depth", middle, few, depth) for depth in self.depths),
+            *(("features", self.fixed_rows, features, DEPTH) for features in self.features),
+            *(("depth", self.fixed_rows, few, depth) for depth in self.depths),
         ]
 
 
-WHOLE_GROWTH = GrowthPlan((2_000, 4_000, 8_000, 16_000, 32_000, 64_000), (10, 20, 40, 80), (2, 3, 4, 5, 6, 7, 8))
-QUICK_GROWTH = GrowthPlan((1_000, 2_000, 4_000, 8_000), (10, 20, 40), (2, 4, 6))
+WHOLE_GROWTH = GrowthPlan(
+    rows=(4_000, 8_000, 16_000, 32_000, 64_000, 128_000),
+    features=(10, 20, 40, 80),
+    depths=(2, 3, 4, 5, 6, 7, 8),
+    fixed_rows=16_000,
+)
+QUICK_GROWTH = GrowthPlan(rows=(2_000, 4_000, 8_000, 16_000), features=(10, 20, 40), depths=(2, 4, 6), fixed_rows=4_000)
 
 
 def plan_growth(plan: GrowthPlan, methods: tuple[Method, ...]) -> list[Piece]:
