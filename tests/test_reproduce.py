@@ -107,6 +107,15 @@ def test_one_more_table_is_all_that_is_done(folder: Path, outcome: Outcome) -> N
     assert {table for table, _ in more.scores} == {*TABLES, "parkinsons"}
 
 
+def test_transferred_attacks(outcome: Outcome) -> None:
+    """On its own examples a tree keeps its adversarial accuracy; no other examples do worse."""
+    for record in outcome.transfer:
+        for target in METHODS:
+            exact = outcome.scores[record["table"], target.key].adversarial.mean
+            assert record[f"{target.key} to {target.key}"] == pytest.approx(exact)
+            assert all(record[f"{own.key} to {target.key}"] >= exact - 1e-12 for own in METHODS)
+
+
 def make_pieces(calls: list[int], settings: str = "") -> list[Piece]:
     def work(number: int) -> dict[str, int]:
         calls.append(number)
@@ -201,7 +210,10 @@ def with_score(outcome: Outcome, adversarial: float, orders: list[float]) -> Out
     score = MethodScore([], Score(0.8, 0.0), Score(adversarial, 0.0), Score(0.7, 0.03), 0.1)
     table = Table("<table>", np.zeros((200, 1)), np.arange(200) % 2)
     key = (table.name, method.key)
-    return Outcome([table], (method,), {}, {key: score}, {key: orders} if orders else {}, outcome.growth, [])
+    transfer = {"table": table.name, "groot to groot": adversarial}
+    return Outcome(
+        [table], (method,), {}, {key: score}, {key: orders} if orders else {}, outcome.growth, [], [transfer]
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from hardwood.reproduction.studies import (
     plan_column_orders,
     plan_growth,
     plan_rho,
+    plan_transfer,
 )
 
 RESULTS = "results.json"
@@ -61,8 +62,9 @@ class Outcome:
     column_orders : dict of lists
         Adversarial accuracies with the columns in other orders, by (table, method): for scores that differ from the
         published ones.
-    growth, rho : lists of records
-        Times to fit at various sizes; accuracies at various rho.
+    growth, rho, transfer : lists of records
+        Times to fit at various sizes; accuracies at various rho; and on each table, accuracies under attacks on another
+        method's tree.
     """
 
     tables: list[Table]
@@ -72,6 +74,7 @@ class Outcome:
     column_orders: dict[tuple[str, str], list[float]]
     growth: list[Record]
     rho: list[Record]
+    transfer: list[Record]
 
 
 @dataclass
@@ -135,7 +138,9 @@ class Experiment:
             (t.name, r): p for t in tables if t.name in RHO_TABLES for r, p in zip(rhos, plan_rho(t, rhos), strict=True)
         }
         growth = plan_growth(self.growth, self.methods)
-        planned = [piece for pieces in folds.values() for piece in pieces] + [*rho.values(), *growth]
+        transfer = {table.name: plan_transfer(table, self.methods) for table in tables}
+        by_fold = [piece for pieces in (*folds.values(), *transfer.values()) for piece in pieces]
+        planned = [*by_fold, *rho.values(), *growth]
         do_pieces(planned, results, jobs=self.jobs, progress=progress)
 
         def recall(pieces: Sequence[Piece]) -> list[Record]:
@@ -160,6 +165,7 @@ class Experiment:
                 for ((v, n, f, d), m), record in zip(keys, recall(growth), strict=True)
             ],
             rho=[{"table": t, "rho": r, **recall([piece])[0]} for (t, r), piece in rho.items()],
+            transfer=[{"table": name, **_average(recall(pieces))} for name, pieces in transfer.items()],
         )
 
     def _load_tables(self) -> tuple[list[Table], dict[str, str]]:
@@ -188,6 +194,10 @@ class Experiment:
             )
             for (table, method), records in folds.items()
         }
+
+
+def _average(records: Sequence[Record]) -> Record:
+    return {key: float(np.mean([record[key] for record in records])) for key in records[0]}
 
 
 def compile_methods() -> None:

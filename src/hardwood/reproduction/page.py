@@ -68,7 +68,7 @@ def write_page(outcome: Outcome, pictures: Mapping[str, bytes]) -> str:
     for name, heading in _HEADINGS.items():
         if name in pictures:
             sections += [f"<h2>{heading}</h2>", _embed(name, pictures[name])]
-    sections += [*_tell_overview(outcome), *_close()]
+    sections += [*_tell_transfer(outcome), *_tell_overview(outcome), *_close()]
     body = "\n".join(sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -155,6 +155,24 @@ def _tell_accuracy(outcome: Outcome) -> Iterator[str]:
         means += f'<td class="start">{np.mean([s.accuracy.mean for s in scores]):.3f}</td>'
         means += f"<td>{1000 * np.mean([s.fit_seconds for s in scores]):.1f}</td>"
     yield f'<tr class="mean"><td>mean</td><td></td><td></td>{means}</tr></table></div>'
+
+
+def _tell_transfer(outcome: Outcome) -> Iterator[str]:
+    """Tell what is left of each method's accuracy if the attacker attacks another's tree."""
+    yield "<h2>Transferred attacks</h2>"
+    yield (
+        "<p>An attacker who cannot see the tree attacks one of his own, fitted to the same rows, and hands in the "
+        "nearest examples that fool it. Mean accuracy over the tables of each tree (column) on the examples made for "
+        "another (row); where both are the same, that is the adversarial accuracy.</p>"
+    )
+    header = "".join(f"<th>{escape(method.title)}</th>" for method in outcome.methods)
+    yield f"<table><tr><th>examples made for</th>{header}</tr>"
+    for own in outcome.methods:
+        means = [
+            np.mean([record[f"{own.key} to {other.key}"] for record in outcome.transfer]) for other in outcome.methods
+        ]
+        yield f"<tr><td>{escape(own.title)}</td>{''.join(f'<td>{mean:.3f}</td>' for mean in means)}</tr>"
+    yield "</table>"
 
 
 def _tell_overview(outcome: Outcome) -> Iterator[str]:

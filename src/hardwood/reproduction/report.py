@@ -88,6 +88,7 @@ def list_records(outcome: Outcome) -> dict[str, list[Record]]:
         ],
         "growth": outcome.growth,
         "rho": outcome.rho,
+        "transfer": outcome.transfer,
         "column_orders": [
             {"table": table, "method": method, "order": order, "adversarial_accuracy": value}
             for (table, method), values in outcome.column_orders.items()

@@ -1,4 +1,4 @@
-"""Studies beside the paper's table: how time grows, what rho buys, what the order of columns decides."""
+"""Studies beside the paper's table: how time grows, what rho buys, which attacks transfer, what ties decide."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_classification
 
+from hardwood.attacks import attack
 from hardwood.reproduction.methods import Method, make_rho_tree
 from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.protocol import Table, score_fold, time_fit
-from hardwood.reproduction.published import DEPTH, FOLDS
+from hardwood.reproduction.protocol import Table, score_fold, split_folds, time_fit
+from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
 
 RHO_TABLES = ("ionosphere", "sonar", "spambase", "wine")
 COLUMN_ORDERS = 20
@@ -97,6 +98,37 @@ def plan_rho(table: Table, rhos: tuple[float, ...]) -> list[Piece]:
             effort=FOLDS * table.X.size,
         )
         for rho in rhos
+    ]
+
+
+def plan_transfer(table: Table, methods: tuple[Method, ...]) -> list[Piece]:
+    """Return a piece per fold: accuracies of each method's tree on the examples that fool another's.
+
+    An attacker who cannot see a tree attacks one of his own, fitted to the same rows, and hands in what fools that one
+    (the nearest example within reach; a row that it cannot fool stays as it is).
+    """
+
+    def score(fold: int) -> Record:
+        train, test = split_folds(table)[fold]
+        X, y = table.X[test], table.y[test]
+        models = {m.key: m.make(X.shape[1], DEPTH).fit(table.X[train], table.y[train]) for m in methods}
+        record = {}
+        for own, surrogate in models.items():
+            result = attack(surrogate, X, y, EPSILON)
+            handed_in = np.where(result.found[:, None], result.X_adv, X)
+            for other, target in models.items():
+                record[f"{own} to {other}"] = float(np.mean(target.predict(handed_in) == y))
+        return record
+
+    settings = [method.make(table.X.shape[1], DEPTH).get_params() for method in methods]
+    return [
+        Piece(
+            name=f"transfer/{table.name}/fold {fold + 1}",
+            settings=f"{settings} {describe_table(table.X, table.y)}",
+            work=partial(score, fold),
+            effort=len(methods) * table.X.size,
+        )
+        for fold in range(FOLDS)
     ]
 
 
