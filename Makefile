@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench-fit bench-paper bench-treant bench-verify bench-heuristic bench-memory bench-startup clean
+.PHONY: demo reproduce test lint bench-fit bench-paper bench-treant bench-verify bench-heuristic bench-memory bench-startup clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
+
+reproduce: .venv/.user
+	$(BIN)/hardwood reproduce
 
 test: .venv/.dev
 	$(BIN)/python -m hardwood.warm
@@ -37,5 +40,5 @@ bench-fit bench-paper bench-treant bench-verify bench-heuristic bench-memory ben
 	touch $@ .venv/.user
 
 clean:
-	rm -rf .venv demo-output benchmarks/results
+	rm -rf .venv demo-output reproduction benchmarks/results
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -13,22 +13,17 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from hardwood import AttackRule, ThreatModel, TreantClassifier, adversarial_accuracy, load_dataset
+from hardwood import TreantClassifier, adversarial_accuracy, load_dataset
+from hardwood.reproduction.methods import radius_as_rules
+from hardwood.reproduction.published import DEPTH, EPSILON
 from measure import RESULTS, make_table, print_table, verdict, write_csv
 from paper_protocol import read_paper_table
 from peers import read_treant, treant_tree
 
 SIDE_BY_SIDE = ("haberman", "blood-transfusion", "planning-relax")
-EPSILON, DEPTH = 0.1, 4
 RATIO_BAR, DIFFERENCE_BAR, MEAN_BAR, SPAMBASE_BAR = 100.0, -0.01, -0.02, 300.0
 
 Record = dict[str, Any]
-
-
-def radius_as_rules(features: int) -> ThreatModel:
-    """Write the radius as the paper did for TREANT."""
-    rules = [AttackRule(feature, add=step) for feature in range(features) for step in (-EPSILON, EPSILON)]
-    return ThreatModel(rules=rules, budget=DEPTH, repeat=False)
 
 
 def read_folds(table: str) -> Iterator[tuple[np.ndarray, ...]]:
@@ -43,7 +38,7 @@ def fit_ours(X: np.ndarray, y: np.ndarray, options: Record, repeats: int) -> tup
     """Fit, and return the least CPU time of several fits."""
     seconds = []
     for _ in range(repeats):
-        model = TreantClassifier(radius_as_rules(X.shape[1]), max_depth=DEPTH, n_jobs=1, **options)
+        model = TreantClassifier(radius_as_rules(X.shape[1], DEPTH), max_depth=DEPTH, n_jobs=1, **options)
         start = time.process_time()
         model.fit(X, y)
         seconds.append(time.process_time() - start)

@@ -16,6 +16,7 @@ from hardwood.cli.evaluate import evaluate
 from hardwood.cli.fit import fit
 from hardwood.cli.messages import CommandError, console, say_error
 from hardwood.cli.predict import predict
+from hardwood.cli.reproduce import reproduce
 from hardwood.cli.threat import threat
 
 # Typer exports only this subclass of the error that stands for every wrong use of a command.
@@ -58,7 +59,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, threat, fit, evaluate, attack, predict):
+for verb in (demo, threat, fit, evaluate, attack, predict, reproduce):
     app.command()(verb)
 
 

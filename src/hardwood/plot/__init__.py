@@ -1,9 +1,12 @@
 """Pictures of models under attack. The only room that imports matplotlib."""
 
+from hardwood.plot.adversarial_gini import plot_adversarial_gini, plot_concavity
 from hardwood.plot.backend import check_can_draw
 from hardwood.plot.curve import RobustnessCurveDisplay, save_robustness_curve
 from hardwood.plot.example import AdversarialExampleDisplay
+from hardwood.plot.pictures import save_picture
 from hardwood.plot.regions import DecisionRegionDisplay
+from hardwood.plot.scores import plot_average_scores, plot_rho, plot_run_times
 from hardwood.plot.threat_models import plot_threat_models, save_threat_models
 
 __all__ = [
@@ -11,7 +14,13 @@ __all__ = [
     "DecisionRegionDisplay",
     "RobustnessCurveDisplay",
     "check_can_draw",
+    "plot_adversarial_gini",
+    "plot_average_scores",
+    "plot_concavity",
+    "plot_rho",
+    "plot_run_times",
     "plot_threat_models",
+    "save_picture",
     "save_robustness_curve",
     "save_threat_models",
 ]

@@ -1,0 +1,92 @@
+"""Ours beside the published: what holds, what differs, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.methods import Method
+from hardwood.reproduction.published import FOLDS
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a method reproduces its column, in a sentence."""
+
+    holds: bool
+    sentence: str
+
+
+def judge(outcome: Outcome) -> list[Verdict]:
+    """Say of each method whether it reproduces the paper: natural trees table by table, the others on average."""
+    return [_judge_tables(outcome, m) if m.key == "natural" else _judge_mean(outcome, m) for m in outcome.methods]
+
+
+def _judge_tables(outcome: Outcome, method: Method) -> Verdict:
+    differences = {table.name: outcome.scores[table.name, method.key].difference for table in outcome.tables}
+    worst = max(differences, key=lambda name: abs(differences[name]))
+    holds = abs(differences[worst]) <= method.bar
+    return Verdict(
+        holds,
+        f"{method.title}: {'every table is' if holds else 'not every table is'} within {method.bar:g} of the published "
+        f"figure; the largest difference is {signed(differences[worst])} ({worst}).",
+    )
+
+
+def _judge_mean(outcome: Outcome, method: Method) -> Verdict:
+    ours, published = mean_scores(outcome, method)
+    difference = ours - published
+    holds = difference >= -method.bar
+    kind = f"{'no more' if holds else 'more'} than {method.bar:g} below"
+    return Verdict(
+        holds, f"{method.title}: the mean is {ours:.3f}, published {published:.3f} ({signed(difference)}; {kind})."
+    )
+
+
+def signed(difference: float) -> str:
+    """Return a difference with its sign, to three digits; what rounds to nothing has none.
+
+    Examples
+    --------
+    >>> signed(-0.0124), signed(-0.0001)
+    ('-0.012', '0.000')
+    """
+    text = f"{difference:+.3f}"
+    return text[1:] if float(text) == 0 else text
+
+
+def mean_scores(outcome: Outcome, method: Method) -> tuple[float, float]:
+    """Return the mean adversarial accuracy over the tables, ours and the published one."""
+    scores = [outcome.scores[table.name, method.key] for table in outcome.tables]
+    return float(np.mean([s.adversarial.mean for s in scores])), float(np.mean([s.published.mean for s in scores]))
+
+
+def explain_difference(outcome: Outcome, table: str, method: Method) -> str | None:
+    """Say why a score differs from the published one by more than the bar; None if it does not.
+
+    A method that nothing random enters depends on the order of the columns in one way only: of splits that are equally
+    good it takes the first. So scores with the columns shuffled tell how much of the figure is chance.
+    """
+    orders = outcome.column_orders.get((table, method.key))
+    if orders is None:
+        return None
+    score = outcome.scores[table, method.key]
+    n_rows = next(len(t.y) for t in outcome.tables if t.name == table)
+    low, high = min(*orders, score.adversarial.mean), max(*orders, score.adversarial.mean)
+    rows = round(abs(score.difference) * n_rows)
+    size = f"{method.title} {signed(score.difference)}: {rows} of {n_rows} rows over the {FOLDS} folds."
+    ties = (
+        f"With the columns in {len(orders)} other orders, which decides nothing but ties between splits, the mean runs "
+        f"from {low:.3f} to {high:.3f}"
+    )
+    if low <= score.published.mean <= high:
+        return f"{size} {ties}: the published {score.published.mean:.3f} is among them."
+    side = "above" if score.difference > 0 else "below"
+    spread = (
+        f"the published standard deviation from fold to fold is {score.published.deviation:.3f}"
+        if abs(score.difference) <= score.published.deviation
+        else "more than the published standard deviation from fold to fold"
+    )
+    return f"{size} {ties}, {side} the published {score.published.mean:.3f}; {spread}."

@@ -1,0 +1,97 @@
+"""The paper's protocol: tables x methods x folds -> accuracy, adversarial accuracy, time to fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from hardwood.metrics import adversarial_accuracy
+from hardwood.reproduction.methods import Method
+from hardwood.reproduction.pieces import Piece, Record, describe_table
+from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
+
+_REPEATS = 3  # of a fit, for its time
+_FIXED_EFFORT = 20_000  # of a piece beside its cells
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data set in raw units, with the classes as 0 and 1."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+
+    @property
+    def constant_accuracy(self) -> float:
+        """The accuracy of a constant classifier, which no attacker can lower."""
+        return float(np.bincount(self.y).max() / len(self.y))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean over the folds, and the standard deviation from fold to fold."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> Score:
+        """Summarise the values of the folds."""
+        return cls(float(np.mean(values)), float(np.std(values, ddof=1)))
+
+
+def split_folds(table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the training and the test rows of the paper's folds."""
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
+    return list(folds.split(table.X, table.y))
+
+
+def score_fold(model: Any, table: Table, fold: int, columns: np.ndarray | None = None) -> Record:
+    """Fit a model on all folds but one, and return what it scores on that one, exactly.
+
+    `columns` gives the features another order, which matters to nothing but which of two equal splits is taken.
+    """
+    X = table.X if columns is None else np.ascontiguousarray(table.X[:, columns])
+    train, test = split_folds(table)[fold]
+    seconds = time_fit(model, X[train], table.y[train])
+    return {
+        "accuracy": float(np.mean(model.predict(X[test]) == table.y[test])),
+        "adversarial_accuracy": adversarial_accuracy(model, X[test], table.y[test], EPSILON),
+        "fit_seconds": seconds,
+    }
+
+
+def time_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """Fit several times and return the least CPU time."""
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.thread_time()
+        model.fit(X, y)
+        seconds.append(time.thread_time() - start)
+    return min(seconds)
+
+
+def plan_folds(table: Table, method: Method) -> list[Piece]:
+    """Return the pieces of work of one table and one method: one per fold."""
+    make = partial(method.make, table.X.shape[1], DEPTH)
+    settings = f"{make().get_params()} {describe_table(table.X, table.y)}"
+
+    def score(fold: int) -> Record:
+        return score_fold(make(), table, fold)
+
+    return [
+        Piece(
+            name=f"scores/{table.name}/{method.key}/fold {fold + 1}",
+            settings=settings,
+            work=partial(score, fold),
+            effort=_FIXED_EFFORT + table.X.size,
+        )
+        for fold in range(FOLDS)
+    ]

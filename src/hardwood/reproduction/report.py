@@ -1,0 +1,146 @@
+"""The outcome on disk: CSV files, figures, and one page that holds it all."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardwood.files import write_whole
+from hardwood.plot import (
+    plot_adversarial_gini,
+    plot_average_scores,
+    plot_concavity,
+    plot_rho,
+    plot_run_times,
+    plot_threat_models,
+    save_picture,
+)
+from hardwood.plot.pictures import new_figure
+from hardwood.reproduction.comparison import explain_difference, mean_scores
+from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.page import write_page
+from hardwood.reproduction.pieces import Record
+
+PAGE = "index.html"
+_FORMATS = ("png", "svg")
+
+
+def write_report(outcome: Outcome, folder: Path) -> Path:
+    """Write an outcome as CSV files, figures and a page, and return the path of the page.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What :meth:`Experiment.run` returned.
+    folder : path
+        Where to write; it must exist.
+
+    Examples
+    --------
+    >>> from hardwood.reproduction import Experiment, write_report
+    >>> write_report(Experiment(folder).run(), folder)  # doctest: +SKIP
+    """
+    for name, records in list_records(outcome).items():
+        if records:
+            write_whole(folder / f"{name}.csv", partial(_fill_csv, records=records))
+    figures = list_figures(outcome)
+    for name, draw in figures.items():
+        figure = draw()
+        for suffix in _FORMATS:
+            write_whole(folder / f"{name}.{suffix}", partial(save_picture, figure))
+    pictures = {name: (folder / f"{name}.svg").read_bytes() for name in figures}
+    page = folder / PAGE
+    text = write_page(outcome, pictures)
+    write_whole(page, lambda draft: draft.write_text(text, encoding="utf-8"))
+    return page
+
+
+def list_records(outcome: Outcome) -> dict[str, list[Record]]:
+    """Return the lines of each CSV file, by its name."""
+    return {
+        "scores": [
+            {
+                "table": table.name,
+                "method": method.key,
+                "accuracy": score.accuracy.mean,
+                "accuracy_std": score.accuracy.deviation,
+                "adversarial_accuracy": score.adversarial.mean,
+                "adversarial_accuracy_std": score.adversarial.deviation,
+                "published": score.published.mean,
+                "published_std": score.published.deviation,
+                "difference": score.difference,
+                "fit_seconds": score.fit_seconds,
+                "reason": explain_difference(outcome, table.name, method) or "",
+            }
+            for table in outcome.tables
+            for method in outcome.methods
+            for score in [outcome.scores[table.name, method.key]]
+        ],
+        "folds": [
+            {"table": table, "method": method, "fold": fold, **record}
+            for (table, method), score in outcome.scores.items()
+            for fold, record in enumerate(score.folds, start=1)
+        ],
+        "growth": outcome.growth,
+        "rho": outcome.rho,
+        "transfer": outcome.transfer,
+        "column_orders": [
+            {"table": table, "method": method, "order": order, "adversarial_accuracy": value}
+            for (table, method), values in outcome.column_orders.items()
+            for order, value in enumerate(values, start=1)
+        ],
+    }
+
+
+def list_figures(outcome: Outcome) -> dict[str, Callable[[], Any]]:
+    """Return the figures, by the names of their files."""
+    figures: dict[str, Callable[[], Any]] = {
+        "average_scores": partial(_draw_average_scores, outcome),
+        "run_times": partial(_draw_run_times, outcome),
+        "threat_models": lambda: plot_threat_models(new_figure((9.0, 7.8))),
+        "adversarial_gini": plot_adversarial_gini,
+        "concavity": plot_concavity,
+    }
+    curves: dict[str, Any] = {}
+    for record in outcome.rho:
+        rho, accuracy, adversarial = curves.setdefault(record["table"], ([], [], []))
+        rho.append(record["rho"])
+        accuracy.append(record["accuracy"])
+        adversarial.append(record["adversarial_accuracy"])
+    return figures | ({"rho": partial(plot_rho, curves)} if curves else {})
+
+
+def _draw_average_scores(outcome: Outcome) -> Any:
+    columns = [[outcome.scores[table.name, method.key] for table in outcome.tables] for method in outcome.methods]
+    return plot_average_scores(
+        [method.title for method in outcome.methods],
+        [float(np.mean([score.accuracy.mean for score in column])) for column in columns],
+        [float(np.mean([score.adversarial.mean for score in column])) for column in columns],
+        [mean_scores(outcome, method)[1] for method in outcome.methods],
+        len(outcome.tables),
+    )
+
+
+def _draw_run_times(outcome: Outcome) -> Any:
+    rows = [len(table.y) for table in outcome.tables]
+    on_tables = {
+        method.title: (rows, [outcome.scores[table.name, method.key].fit_seconds for table in outcome.tables])
+        for method in outcome.methods
+    }
+    growing = {}
+    for method in outcome.methods:
+        records = [r for r in outcome.growth if r["method"] == method.key and r["varies"] == "rows"]
+        growing[method.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
+    return plot_run_times(on_tables, growing)
+
+
+def _fill_csv(path: Path, records: Sequence[Mapping[str, object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(records[0]))
+        writer.writeheader()
+        writer.writerows(records)

@@ -1,0 +1,309 @@
+"""The paper's experiments: the right numbers, kept as they come, on a page that holds them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+from hardwood import RobustTreeClassifier, adversarial_accuracy, load_dataset
+from hardwood.cli.app import app
+from hardwood.plot import plot_adversarial_gini, save_picture
+from hardwood.plot.adversarial_gini import SplitCounts
+from hardwood.reproduction import Experiment, Outcome, write_report
+from hardwood.reproduction.comparison import explain_difference, judge
+from hardwood.reproduction.experiment import MethodScore
+from hardwood.reproduction.methods import METHODS
+from hardwood.reproduction.page import write_page
+from hardwood.reproduction.pieces import Piece, Results, do_pieces
+from hardwood.reproduction.protocol import Score, Table
+from hardwood.reproduction.published import OVERVIEW, read_published
+from hardwood.reproduction.studies import GrowthPlan
+
+TABLES = ["haberman", "ionosphere"]
+SMALL = GrowthPlan(rows=(100, 200), features=(10, 20), depths=(1, 2), fixed_rows=100)
+
+
+def small_experiment(folder: Path, tables: list[str] = TABLES) -> Experiment:
+    experiment = Experiment(folder, tables, quick=True, jobs=2)
+    experiment.growth = SMALL
+    return experiment
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reproduction")
+
+
+@pytest.fixture(scope="module")
+def outcome(folder: Path) -> Outcome:
+    return small_experiment(folder).run()
+
+
+def test_published_table() -> None:
+    """The means that the paper's text and abstract rest on."""
+    published = read_published()
+    means = {m: np.mean([table.scores[m][0] for table in published.values()]) for m in published["wine"].scores}
+    assert {m: round(float(mean), 3) for m, mean in means.items()} == {
+        "natural": 0.559,
+        "chen": 0.749,
+        "groot": 0.769,
+        "treant": 0.766,
+    }
+    for name, table in published.items():
+        if name not in ("climate-model-simulation", "cylinder-bands", "planning-relax"):
+            assert load_dataset(name).data.shape == (table.rows, table.features)
+
+
+def test_methods_have_a_column_and_a_line_in_the_overview() -> None:
+    columns = read_published()["wine"].scores
+    stated = {line.method for line in OVERVIEW}
+    for method in METHODS:
+        assert method.key in columns
+        assert method.key in stated
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_scores_are_those_of_the_protocol(outcome: Outcome, table: str) -> None:
+    data = load_dataset(table)
+    X, y = data.data, data.target
+    makers = {
+        "natural": DecisionTreeClassifier(max_depth=4, random_state=1),
+        "groot": RobustTreeClassifier(threat=0.1, max_depth=4),
+    }
+    for key, model in makers.items():
+        accuracy, adversarial = [], []
+        for train, test in StratifiedKFold(5, shuffle=True, random_state=1).split(X, y):
+            model.fit(X[train], y[train])
+            accuracy.append(model.score(X[test], y[test]))
+            adversarial.append(adversarial_accuracy(model, X[test], y[test], 0.1))
+        score = outcome.scores[table, key]
+        assert score.accuracy.mean == pytest.approx(np.mean(accuracy))
+        assert score.adversarial.mean == pytest.approx(np.mean(adversarial))
+        assert score.adversarial.deviation == pytest.approx(np.std(adversarial, ddof=1))
+    assert outcome.scores[table, "natural"].difference == pytest.approx(0.0, abs=0.002)
+
+
+def test_a_second_run_does_nothing_again(folder: Path, outcome: Outcome) -> None:
+    said: list[tuple[int, int]] = []
+    again = small_experiment(folder).run(lambda done, total: said.append((done, total)))
+    assert said == []
+    assert again.scores == outcome.scores
+    assert again.growth == outcome.growth
+
+
+def test_one_more_table_is_all_that_is_done(folder: Path, outcome: Outcome) -> None:
+    kept = json.loads((folder / "results.json").read_text())
+    more = small_experiment(folder, [*TABLES, "parkinsons"]).run()
+    for name, entry in kept.items():
+        assert json.loads((folder / "results.json").read_text())[name] == entry
+    assert {table for table, _ in more.scores} == {*TABLES, "parkinsons"}
+
+
+def test_transferred_attacks(outcome: Outcome) -> None:
+    """On its own examples a tree keeps its adversarial accuracy; no other examples do worse."""
+    for record in outcome.transfer:
+        for target in METHODS:
+            exact = outcome.scores[record["table"], target.key].adversarial.mean
+            assert record[f"{target.key} to {target.key}"] == pytest.approx(exact)
+            assert all(record[f"{own.key} to {target.key}"] >= exact - 1e-12 for own in METHODS)
+
+
+def make_pieces(calls: list[int], settings: str = "") -> list[Piece]:
+    def work(number: int) -> dict[str, int]:
+        calls.append(number)
+        if number == 3 and not settings:
+            raise KeyboardInterrupt
+        return {"number": number}
+
+    return [Piece(f"piece {k}", settings, lambda k=k: work(k)) for k in range(5)]
+
+
+def test_interruption_keeps_what_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    calls: list[int] = []
+    pieces = make_pieces(calls)
+    with pytest.raises(KeyboardInterrupt):
+        do_pieces(pieces, Results(path))
+    after = Results(path)
+    assert [after.find(piece) for piece in pieces[:3]] == [{"number": k} for k in range(3)]
+    assert after.find(pieces[3]) is None
+    rest = [Piece(piece.name, piece.settings, lambda k=k: {"number": k}) for k, piece in enumerate(pieces)]
+    assert do_pieces(rest, Results(path)) == [{"number": k} for k in range(5)]
+    assert calls[:4] == [0, 1, 2, 3]
+
+
+def test_changed_settings_are_done_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+    for settings in ("a", "a", "b"):
+        do_pieces(make_pieces(calls, settings), Results(tmp_path / "results.json"))
+    assert sorted(calls) == sorted([*range(5)] * 2)
+
+
+def test_changed_code_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    for software in ("1.0", "1.0", "1.1"):
+        monkeypatch.setattr("hardwood.reproduction.pieces._describe_software", lambda software=software: software)
+        do_pieces(make_pieces(calls, "a"), Results(tmp_path / "results.json"))
+    assert sorted(calls) == sorted([*range(5)] * 2)
+
+
+def test_progress_ends_with_all(tmp_path: Path) -> None:
+    said: list[tuple[int, int]] = []
+    pieces = [Piece(f"{k}", "", dict, effort=k, is_alone=k == 2) for k in (1, 2, 3)]
+    do_pieces(pieces, Results(tmp_path / "results.json"), jobs=2, progress=lambda *now: said.append(now))
+    assert len(said) == 3
+    assert said[-1] == (6, 6)
+
+
+@pytest.mark.parametrize("text", ["not json", "[1]", '{"a": 1}', '{"a": {"settings": "b"}}'])
+def test_another_file_is_not_overwritten(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"results\.json holds no results"):
+        Results(path)
+    assert path.read_text() == text
+
+
+def test_report(folder: Path, outcome: Outcome) -> None:
+    page = write_report(outcome, folder)
+    text = page.read_text(encoding="utf-8")
+    names = ("average_scores", "run_times", "threat_models", "adversarial_gini", "concavity", "rho")
+    for name in names:
+        assert re.search(
+            rf'<figure id="{name}"><img alt="[^"]+" src="data:image/svg\+xml;base64,[\w+/=]{{1000,}}"', text
+        )
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{name}.svg").read_text()
+    assert "src=" not in re.sub(r'src="data:', "", text), "everything is on the page itself"
+    assert not re.search(r"https?://", text)
+    for table in outcome.tables:
+        for method in outcome.methods:
+            score = outcome.scores[table.name, method.key]
+            assert f"{score.adversarial.mean:.3f}" in text
+            assert f"{score.published.mean:.3f}" in text
+    with (folder / "folds.csv").open() as file:
+        folds = list(csv.DictReader(file))
+    assert len(folds) == len(TABLES) * len(METHODS) * 5
+    with (folder / "rho.csv").open() as file:
+        first, *_, last = csv.DictReader(file)
+    assert first["table"] == "ionosphere"
+    assert float(last["adversarial_accuracy"]) > float(first["adversarial_accuracy"]) + 0.05
+
+
+def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        save_picture(plot_adversarial_gini(), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def with_score(outcome: Outcome, adversarial: float, orders: list[float]) -> Outcome:
+    """Return an outcome of one table and one method, GROOT, of which the paper says 0.7."""
+    (method,) = [m for m in METHODS if m.key == "groot"]
+    score = MethodScore([], Score(0.8, 0.0), Score(adversarial, 0.0), Score(0.7, 0.03), 0.1)
+    table = Table("<table>", np.zeros((200, 1)), np.arange(200) % 2)
+    key = (table.name, method.key)
+    transfer = {"table": table.name, "groot to groot": adversarial}
+    return Outcome(
+        [table], (method,), {}, {key: score}, {key: orders} if orders else {}, outcome.growth, [], [transfer]
+    )
+
+
+@pytest.mark.parametrize(
+    ("adversarial", "orders", "holds", "words"),
+    [
+        (0.695, [], True, None),
+        (0.72, [0.69, 0.71], True, "4 of 200 rows .* from 0.690 to 0.720: the published 0.700 is among them"),
+        (0.68, [0.67, 0.69], False, "from 0.670 to 0.690, below the published 0.700; the published standard deviation"),
+        (0.60, [0.61], False, "more than the published standard deviation"),
+    ],
+    ids=["near", "within the orders", "below", "far below"],
+)
+def test_differences_are_explained(
+    outcome: Outcome, adversarial: float, orders: list[float], holds: bool, words: str | None
+) -> None:
+    changed = with_score(outcome, adversarial, orders)
+    reason = explain_difference(changed, "<table>", changed.methods[0])
+    assert [verdict.holds for verdict in judge(changed)] == [holds]
+    assert (reason is None) == (words is None)
+    assert words is None or re.search(words, str(reason))
+    text = write_page(changed, {})
+    assert ('<td class="differs">' in text) == (words is not None)
+    assert "&lt;table&gt;" in text
+
+
+def run(*args: object):
+    return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="hardwood")
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few sizes, and a figure that is quickly drawn."""
+    monkeypatch.setattr(
+        "hardwood.reproduction.report.list_figures", lambda _: {"adversarial_gini": plot_adversarial_gini}
+    )
+    monkeypatch.setattr("hardwood.reproduction.experiment.QUICK_GROWTH", SMALL)
+
+
+@pytest.mark.usefixtures("_small")
+def test_the_command(tmp_path: Path) -> None:
+    result = run("reproduce", "--quick", "--table", "haberman", "--output", tmp_path / "new" / "folder", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert "GROOT" in result.output
+    assert (tmp_path / "new" / "folder" / "index.html").is_file()
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_table_that_cannot_be_had_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str):
+        if name == "planning-relax":
+            raise ConnectionError("OpenML cannot be reached")
+        return load_dataset(name)
+
+    monkeypatch.setattr("hardwood.reproduction.experiment.load_dataset", load)
+    tables = ("--table", "haberman", "--table", "planning-relax")
+    result = run("reproduce", "--quick", *tables, "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "left out: planning-relax: OpenML cannot be reached" in result.output
+    assert "OpenML cannot be reached" in (tmp_path / "index.html").read_text()
+
+
+def test_wrong_names_and_wrong_places(tmp_path: Path) -> None:
+    result = run("reproduce", "--table", "iris", "--output", tmp_path)
+    assert result.exit_code == 1
+    assert "'iris' is not in the paper" in result.output
+    (tmp_path / "file").touch()
+    result = run("reproduce", "--output", tmp_path / "file")
+    assert result.exit_code == 1
+    assert "cannot make the folder" in result.output
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Experiment, "run", interrupt)
+    result = run("reproduce", "--quick", "--output", tmp_path)
+    assert result.exit_code == 130
+    assert "the same command goes on from there" in result.output
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_solution_line_is_a_line_of_maxima(seed: int) -> None:
+    """On the line both sides have the same mix of classes, which no choice beats."""
+    numbers = np.random.default_rng(seed).integers(1, 30, 6).tolist()
+    counts = SplitCounts((numbers[0], numbers[1]), (numbers[2], numbers[3]), (numbers[4], numbers[5]))
+    x = np.linspace(0, counts.movable[1], 50)
+    y = counts.solution_line(x)
+    inside = (y >= 0) & (y <= counts.movable[0])
+    everywhere = counts.impurity(x[None, :], np.linspace(0, counts.movable[0], 50)[:, None])
+    on_line = counts.impurity(x[inside], y[inside])
+    assert np.all(on_line >= everywhere.max() - 1e-12)
+    assert counts.impurity(*counts.worst((0, 0))) <= (on_line.max() if inside.any() else everywhere.max()) + 1e-12
