@@ -119,6 +119,9 @@ def run(task: Task, model: Any, ensemble: Any, arguments: argparse.Namespace) ->
         answers = {name: answer for name, (answer, _) in said.items()}
         flipped = {name: flips(task, model, row, label, answer) for name, answer in answers.items()}
         wrong = judge(task, row, answers, flipped)
+        for name in wrong:
+            if task.epsilon is None and "milp" in arguments.beside:
+                wrong[name] += f"; the solver says {solver.decide(row, label, answers[name].upper).status} there"
         for name, (answer, seconds) in said.items():
             records.append(
                 {

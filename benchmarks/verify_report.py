@@ -13,6 +13,8 @@ Record = dict[str, Any]
 
 SECONDS_TO_DECIDE = 10.0
 TASK_WIDTH = 38
+# So many of the tasks that miss a bar are named.
+SHOWN = 5
 # What is printed of a task: title and width, by key of its summary.
 COLUMNS = {
     "rows": ("rows", 4),
@@ -73,9 +75,8 @@ def print_line(line: Record, *, first: bool) -> None:
         )
         print("is a public call with all rows, per row; call is a public call with one row and nothing to search.\n")
         print(f"{'task':<{TASK_WIDTH}}" + "".join(f"  {title:>{width}}" for title, width in COLUMNS.values()))
-    name = f"{line['table']} {line['model']} {line['question']}"
     cells = "".join(f"  {_cell(line[key]):>{width}}" for key, (_, width) in COLUMNS.items())
-    print(f"{name:<{TASK_WIDTH}}{cells}", flush=True)
+    print(f"{_name(line):<{TASK_WIDTH}}{cells}", flush=True)
 
 
 def print_report(lines: Sequence[Record], records: Sequence[Record]) -> None:
@@ -128,11 +129,16 @@ def _print_worst(what: str, lines: Sequence[Record], key: str, bar: float) -> No
     if not measured:
         return
     print(verdict(what, min(line[key] for line in measured), bar, at_least=True))
-    misses = [line for line in measured if line[key] < bar]
+    misses = sorted((line for line in measured if line[key] < bar), key=lambda line: line[key])
     if misses:
-        print(f"        {len(misses)} of {len(measured)} tasks miss it:")
-    for line in misses:
-        print(f"          {line['table']} {line['model']} {line['question']}: {line[key]:.2f}")
+        worst = ", ".join(f"{_name(line)} {line[key]:.2f}" for line in misses[:SHOWN])
+        print(
+            f"        {len(misses)} of {len(measured)} tasks miss it: {worst}{', ...' if len(misses) > SHOWN else ''}"
+        )
+
+
+def _name(line: Record) -> str:
+    return f"{line['table']} {line['model']} {line['question']}"
 
 
 def _of(records: Sequence[Record], verifier: str) -> list[Record]:
