@@ -580,6 +580,6 @@ class TestFailedFit:
 
 
 def test_warming_up_says_nothing_and_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    for _ in range(2):
-        warm_up()
+    for categories in (False, True, True):
+        warm_up(categories=categories)
     assert capsys.readouterr() == ("", "")

@@ -3,7 +3,8 @@
 Compiling is a cost users feel, once per installation. Three things keep it low: only what Python calls is given a
 Python wrapper (`kernel`), what only kernels call is not (`inner`), and short functions are pasted into their callers
 instead of being compiled, linked and optimised again at every level (`part`). For the same reason kernels allocate
-nothing: the caller does.
+nothing: the caller does. Numba compiles a function anew for every constant it is handed (`int64(0)` is none, `0` is)
+and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
 """
 
 import numpy as np

@@ -1,127 +1,116 @@
-"""Categorical features inside the grower.
+"""Splits by categories: a search of its own, called where a table has categorical features and compiled only then.
 
-For a table that has none, `categories` is None and all of this compiles to nothing.
+What a split does to a category is a byte of `sides`: bit `2 * class + kind` says that samples of this class and kind
+(0 moves, 1 stays) go right, so a staying bit is the side of the category itself; IDLE marks a category that no sample
+of the node can sit at.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy import int64
 
-from hardwood._kernels.categories import IDLE, ROWS, STAY, WEIGHT, best_partition
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.categories import STAY, best_partition
+from hardwood._kernels.compiling import kernel, part
+from hardwood._kernels.nodes import draw_features, is_open
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK
+
+STAYS_RIGHT, IDLE = 1 << STAY, 1 << 4
 
 
 class Categories(NamedTuple):
-    """What the attacker can do to categorical features, and which categories the nodes so far send left."""
+    """What the attacker can do to categorical features."""
 
     size: np.ndarray  # int64 per feature, the code for unseen ones included; 0 = numerical
     reach: np.ndarray  # bool, the category matrices one after another
     reach_start: np.ndarray  # int64 per feature
     attacks: np.ndarray  # bool per class
-    sides: np.ndarray  # uint8 (category, class, kind): scratch, the child each goes to
-    goes_left: np.ndarray  # uint8 (node, category): 1 left, 0 right, IDLE until the children's weights are known
 
 
 @part
-def is_categorical(categories, feature):
-    """Whether a feature is categorical."""
-    if categories is None:
-        return False
-    return categories.size[feature] > 0
-
-
-@inner
-def _find_seats(categories, nodes, node, feature, seats):
+def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
     """Fill in where each category's movers can sit: its reach, cut to what the ancestors leave open."""
-    c, begin = categories.size[feature], categories.reach_start[feature]
     for a in range(c):
         for b in range(c):
-            seats[a, b] = categories.reach[begin + a * c + b]
+            seats[a, b] = reach[begin + a * c + b]
     child, parent = node, nodes[node].parent
     while parent >= 0:
         if nodes[parent].feature == feature:
-            is_left = child == nodes[parent].left
+            is_right = child != nodes[parent].left
             for b in range(c):
-                if (categories.goes_left[parent, b] == 1) != is_left:
+                if (sides[parent, b] & STAYS_RIGHT != 0) != is_right:
                     for a in range(c):
                         seats[a, b] = False
         child, parent = parent, nodes[parent].parent
 
 
-@inner
-def search_categories(categories, samples, moves, limits, nodes, node, feature, floor, partition, goes_left):
-    """Best partition of a categorical feature: (gain, orientation); it fills `goes_left` if it beats `floor`."""
-    if categories is None:
-        return 0.0, np.int64(0)
-    c, here = categories.size[feature], nodes[node]
-    n, slot = samples.X.shape[0], moves.slots[feature, 0]
-    mass = partition.mass
-    for label in range(2):
-        for b in range(c):
-            mass[0, 0, label, b] = mass[0, 1, label, b] = mass[1, 0, label, b] = mass[1, 1, label, b] = 0.0
-    for i in range(here.start, here.end):
-        entry = samples.orders[slot, i]
-        sample = np.int64(entry & ID_MASK)
-        label = np.int64(entry >> CLASS_BIT)
-        stays = np.int64(sample >= n)
-        code = np.int64(samples.X[sample - n * stays, feature])
-        kind = stays if categories.attacks[label] else STAY
-        if samples.weight.shape[0]:
-            mass[WEIGHT, kind, label, code] += samples.weight[sample]
-        else:
-            mass[WEIGHT, kind, label, code] += samples.class_weight[label, stays]
-        mass[ROWS, kind, label, code] += samples.class_count[label, stays]
-    _find_seats(categories, nodes, node, feature, partition.seats)
-    best_partition(partition, c, here.zero, here.one, here.count, limits.criterion, limits.min_leaf)
-    if partition.best[0] > floor:
-        for b in range(c):
-            goes_left[b] = partition.best_left[b]
-    return partition.best[0], np.int64(partition.best[1])
+@part
+def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature, c, mass):
+    """Add up the node's samples by category."""
+    for kind in range(2):
+        for four in range(4):
+            for b in range(c):
+                mass[kind, four, b] = 0.0
+    n = X.shape[0]
+    for i in range(start, end):
+        entry = orders[slot, i]
+        sample = int64(entry & ID_MASK)
+        label = int64(entry >> CLASS_BIT)
+        stays = int64(sample >= n)
+        code = int64(X[sample - n * stays, feature])
+        kind = stays if attacks[label] else STAY
+        mass[kind, label, code] += weight[sample] if weight.shape[0] else weights[2 * label + stays]
+        mass[kind, label + 2, code] += parts[2 * label + stays]
 
 
-@inner
-def lay_sides(categories, nodes, node, partition):
-    """Fill in which child each (category, class, kind) of a node goes to."""
-    if categories is None:
-        return
-    here = nodes[node]
-    seats = partition.seats
-    _find_seats(categories, nodes, node, here.feature, seats)
-    for a in range(categories.size[here.feature]):
+@part
+def _lay_sides(seats, each, orientation, c, attacks, row, found_sides):
+    """Say what the best partition does to each category."""
+    for a in range(c):
         meets, held = False, True
-        for b in range(categories.size[here.feature]):
+        for b in range(c):
             if seats[a, b]:
-                meets |= categories.goes_left[node, b] == 1
-                held &= categories.goes_left[node, b] == 1
+                meets |= each[b].best == 1
+                held &= each[b].best == 1
+        stays_left = each[a].best == 1
+        bits = 0 if each[a].in_play else IDLE
         for label in range(2):
-            stays_right = categories.goes_left[node, a] != 1
-            categories.sides[a, label, 1] = stays_right
-            hurt_left = label != here.orientation  # orientation 0: class 1 is hurt on the left
-            moves_right = not (meets if hurt_left else held)
-            categories.sides[a, label, 0] = moves_right if categories.attacks[label] else stays_right
+            moves_left = stays_left
+            if attacks[label]:
+                moves_left = meets if label != orientation else held
+            bits |= (2 * (not stays_left) + (not moves_left)) << (2 * label)
+        found_sides[row, a] = bits
 
 
-@part
-def category_side(categories, code, label, kind):
-    """The child a sample of this category goes to."""
-    if categories is None:
-        return np.int64(0)
-    return np.int64(categories.sides[np.int64(code), label, kind])
+@kernel
+def search(samples, slots, categories, limits, nodes, sides, node, first, last, features, p, found, found_sides):
+    """Find the best splits by categories of `node` and those that follow it, one for each record of `found`.
 
-
-@part
-def remember(categories, node, goes_left):
-    """Store the set of categories a node sends left."""
-    if categories is not None:
-        for b in range(goes_left.shape[0]):
-            categories.goes_left[node, b] = goes_left[b]
-
-
-@inner
-def settle_idle(categories, node, to_left):
-    """Send categories nobody in the node can sit at, those never seen among them, to the heavier child."""
-    if categories is not None:
-        for b in range(categories.goes_left.shape[1]):
-            if categories.goes_left[node, b] == IDLE:
-                categories.goes_left[node, b] = to_left
+    Tries the categorical ones among the features `first` to `last` in the order drawn. What is found may be written
+    straight to the nodes and to their rows of `sides`.
+    """
+    seats, mass, each, active, sums, best = p.seats, p.mass, p.each, p.active, p.sums, p.best
+    size, attacks = categories.size, categories.attacks
+    for row in range(found.shape[0]):
+        here, top = nodes[node + row], found[row]
+        top.feature, top.cut, top.gain = -1, -1, 0.0
+        if not is_open(nodes, limits, node + row):
+            continue
+        totals = (here.zero, here.one, here.count)
+        draw_features(here.seed, limits.max_features, features)
+        for k in range(first, last):
+            if top.feature >= 0 and k >= limits.max_features:
+                break
+            feature = features[k]
+            c = size[feature]
+            if c == 0:
+                continue
+            _weigh(
+                samples.X, samples.orders, slots[feature, 0], samples.weight, samples.weights, samples.parts, attacks,
+                here.start, here.end, feature, c, mass,
+            )  # fmt: skip
+            _find_seats(categories.reach, categories.reach_start[feature], c, nodes, sides, node + row, feature, seats)
+            best_partition(seats, mass, each, active, sums, best, c, totals, limits.criterion, limits.min_leaf)
+            if best[0] > top.gain:
+                top.feature, top.orientation, top.gain = feature, int64(best[1]), best[0]
+                _lay_sides(seats, each, top.orientation, c, attacks, row, found_sides)

@@ -13,114 +13,103 @@ Positions are not stored: they are the row's value plus a shift that depends on 
 from typing import NamedTuple
 
 import numpy as np
+from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.sorting import DIGITS, LOW_HALF, PASSES, argsort_column
 
-CLASS_BIT = np.uint32(31)
-GROUP_BIT = np.uint32(30)
-GROUP = np.uint32(1 << 30)
-ID_MASK = np.uint32((1 << 30) - 1)
+CLASS_BIT = uint32(31)
+GROUP_BIT = uint32(30)
+GROUP = uint32(1 << 30)
+ID_MASK = uint32((1 << 30) - 1)
 MAX_ROWS = 1 << 29
 
 # Two shifted values closer than this, relative to their size and to the reach, count as equal.
 TIE_TOLERANCE = 1e-9
+# Nobody sits beyond this: it stands for a position at infinity, where the runs to be merged end.
+LAST = np.finfo(np.float64).max
 
 
 @part
 def position(X, shift, feature, orientation, entry):
     """Where the attacker puts the sample of this entry on this feature."""
     n = X.shape[0]
-    row = np.int64(entry & ID_MASK)
+    row = int64(entry & ID_MASK)
     if row >= n:
         return X[row - n, feature]
     return X[row, feature] + shift[feature, orientation, entry >> CLASS_BIT]
 
 
 @part
-def tie_tolerance(size):
-    """The tolerance for a feature: none where nothing finite is added, so that nothing can have been rounded."""
-    return TIE_TOLERANCE if size > 0.0 else 0.0
+def _is_tied(n_groups, n_samples):
+    """Whether many samples share a group."""
+    return n_samples - n_groups > n_samples // 16
 
 
 @part
-def tie_width(tolerance, size, a, b):
-    """How far two finite positions may be apart and still count as equal; `size` is the feature's finite reach."""
-    return tolerance * max(max(abs(a), abs(b)), size)
-
-
-@part
-def _mark(entry, at, previous, size, tolerance):
-    """The entry, marked as the start of a group if its position differs from the one before."""
+def _starts(at, previous, slack, tolerance):
+    """Whether a position differs from the one before, by more than the tolerance allows, as 0 or 1."""
     gap = at - previous
-    width = tie_width(tolerance, size, at, previous)
-    # An infinite gap parts its neighbours, though the width is infinite too; inf - inf is no gap (nan).
-    starts = ((gap > 0.0) & (gap > width)) | (gap == np.inf)
-    return (entry & ~GROUP) | (np.uint32(starts) << GROUP_BIT)
+    differs = (gap > 0.0) & (gap > slack) & (gap > tolerance * abs(at)) & (gap > tolerance * abs(previous))
+    # An infinite gap parts its neighbours, though the tolerance is infinite too; inf - inf is no gap (nan).
+    return uint32(differs | (gap == np.inf))
 
 
-@inner
-def _merge(
-    left, left_at, i, left_end, left_shift, right, right_at, j, right_end, right_shift, size, merged, k, previous
-):
-    """Merge two shifted runs from `i` and `j` on, each sorted by position, into `merged` from `k` on; mark the groups.
+@part
+def _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shift):
+    """The foremost of the next moving zero, moving one and staying sample: (entry, position, is one, is staying).
 
-    Of what is equal the left run comes first; `previous` is the position before. The first loop chooses without a
-    branch: which run is next is close to a coin flip, and a mispredicted branch costs more than the whole step.
+    Chosen without a branch: which comes next is close to a coin flip, and a mispredicted branch costs more than the
+    whole step. Whoever moves without limit is kept from the infinite ends of the runs, which do not move.
     """
-    tolerance, one = tie_tolerance(size), np.uint64(1)
-    while i < left_end and j < right_end:
-        from_left, from_right = left_at[i] + left_shift, right_at[j] + right_shift
-        take_right = from_right < from_left
-        at = from_right if take_right else from_left
-        merged[k] = _mark(right[j] if take_right else left[i], at, previous, size, tolerance)
-        j += np.uint64(take_right)
-        i += np.uint64(not take_right)
-        k += one
-        previous = at
-    while i < left_end:
-        at = left_at[i] + left_shift
-        merged[k] = _mark(left[i], at, previous, size, tolerance)
-        i += one
-        k += one
-        previous = at
-    while j < right_end:
-        at = right_at[j] + right_shift
-        merged[k] = _mark(right[j], at, previous, size, tolerance)
-        j += one
-        k += one
-        previous = at
+    zero, one, still = moving_at[a], moving_at[b], staying_at[c]
+    zero_entry, one_entry, still_entry = moving[a], moving[b], uint32(staying[c])
+    zero_at, one_at = zero + zero_shift, one + one_shift
+    zero_at, one_at = zero_at if zero_at < LAST else LAST, one_at if one_at < LAST else LAST
+    zero_at, one_at = zero if zero > LAST else zero_at, one if one > LAST else one_at
+    is_one = one_at < zero_at
+    at, entry = one_at if is_one else zero_at, one_entry if is_one else zero_entry
+    is_staying = still < at
+    at, entry = still if is_staying else at, still_entry if is_staying else entry
+    return entry, at, is_one & (not is_staying), is_staying
 
 
 @inner
-def _merge_three(
-    zeros, zeros_at, n_zero, zero_shift, ones, ones_at, n_one, one_shift, staying, staying_at, size, merged
-):
-    """Merge the moved samples of both classes and those that stay, in the same manner."""
-    tolerance, previous = tie_tolerance(size), np.nan
-    n_zero, n_one, n_staying = np.uint64(n_zero), np.uint64(n_one), np.uint64(staying.shape[0])
-    a, b, c, k, step = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
-    while a < n_zero and b < n_one and c < n_staying:
-        at, entry = zeros_at[a] + zero_shift, zeros[a]
-        from_one, from_staying = ones_at[b] + one_shift, staying_at[c]
-        take_one = from_one < at
-        at, entry = from_one if take_one else at, ones[b] if take_one else entry
-        take_staying = from_staying < at
-        at, entry = from_staying if take_staying else at, staying[c] if take_staying else entry
-        merged[k] = _mark(entry, at, previous, size, tolerance)
-        c += np.uint64(take_staying)
-        b += np.uint64(take_one & (not take_staying))
-        a += np.uint64((not take_one) & (not take_staying))
-        k += step
+def _merge(moving, moving_at, n_zero, staying, staying_at, shift, feature, size, orders, slots, tied):
+    """Merge the moved samples of both classes and those that stay, in both orientations, and mark the groups.
+
+    Each of the three runs ends in an infinite position, so that none has to be checked for its end. Of what is equal
+    zeros come first, then ones. Both orientations at a time: each waits for its own last step only, so two together
+    take hardly longer than one.
+    """
+    n_samples = orders.shape[1]
+    # Where nothing finite is added nothing can have been rounded.
+    tolerance = TIE_TOLERANCE if size > 0.0 else 0.0
+    slack = tolerance * size
+    slot, other_slot = slots[feature, 0], slots[feature, 1]
+    zero_up, one_down = shift[feature, 0, 0], shift[feature, 0, 1]
+    zero_down, one_up = shift[feature, 1, 0], shift[feature, 1, 1]
+    # The next zero, one and staying sample in either orientation, and the position before.
+    a, b, c, previous, n_groups = uint64(0), uint64(n_zero + 1), uint64(0), np.nan, int64(0)
+    d, e, f, other_previous, n_other_groups = a, b, c, previous, n_groups
+    for k in range(uint64(n_samples)):
+        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, a, b, c, zero_up, one_down)
+        starts = _starts(at, previous, slack, tolerance)
+        orders[slot, k] = entry | (starts << GROUP_BIT)
+        n_groups += int64(starts)
         previous = at
-    if c == n_staying:
-        _merge(zeros, zeros_at, a, n_zero, zero_shift, ones, ones_at, b, n_one, one_shift, size, merged, k, previous)
-    elif a == n_zero:
-        _merge(ones, ones_at, b, n_one, one_shift, staying, staying_at, c, n_staying, 0.0, size, merged, k, previous)
-    else:
-        _merge(
-            zeros, zeros_at, a, n_zero, zero_shift, staying, staying_at, c, n_staying, 0.0, size, merged, k, previous
-        )
+        a += uint64(not (is_one | is_staying))
+        b += uint64(is_one)
+        c += uint64(is_staying)
+        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, d, e, f, zero_down, one_up)
+        starts = _starts(at, other_previous, slack, tolerance)
+        orders[other_slot, k] = entry | (starts << GROUP_BIT)
+        n_other_groups += int64(starts)
+        other_previous = at
+        d += uint64(not (is_one | is_staying))
+        e += uint64(is_one)
+        f += uint64(is_staying)
+    tied[slot], tied[other_slot] = _is_tied(n_groups, n_samples), _is_tied(n_other_groups, n_samples)
 
 
 class Scratch(NamedTuple):
@@ -129,27 +118,24 @@ class Scratch(NamedTuple):
     column: np.ndarray  # float64 per row
     bits: np.ndarray  # uint64: the column's memory
     packed: np.ndarray  # uint64 per row
-    values: np.ndarray  # float64: the memory of packed. The sorted values; later those of class 0
-    sorted: np.ndarray  # uint64 per row
-    moving: np.ndarray  # uint32 per row: class 0, then class 1, each sorted
-    staying: np.ndarray  # uint32 per staying sample
-    staying_at: np.ndarray  # float64 per staying sample
+    values: np.ndarray  # float64 per row and one more, the memory of packed: sorted; later of those that stay
+    entries: np.ndarray  # uint64 per row and one more: sorted; later those that stay
+    moving: np.ndarray  # uint32: class 0, an empty place, class 1, an empty place
+    moving_at: np.ndarray  # float64: their values, in the column's memory
     counts: np.ndarray  # uint64 (passes, digits)
 
 
-def make_scratch(n: int, n_samples: int) -> Scratch:
+def make_scratch(n: int) -> Scratch:
     """Allocate what `presort` works in."""
-    column, packed, rows = np.empty(n), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
-    n_staying = n_samples - n
+    moving_at, values = np.empty(n + 2), np.empty(n + 1)
     return Scratch(
-        column=column,
-        bits=column.view(np.uint64),
-        packed=packed,
-        values=packed.view(np.float64),
-        sorted=rows,
-        moving=np.empty(n, dtype=np.uint32),
-        staying=np.empty(n_staying, dtype=np.uint32),
-        staying_at=np.empty(n_staying),
+        column=moving_at[:n],
+        bits=moving_at[:n].view(np.uint64),
+        packed=values[:n].view(np.uint64),
+        values=values,
+        entries=np.empty(n + 1, dtype=np.uint64),
+        moving=np.empty(n + 2, dtype=np.uint32),
+        moving_at=moving_at,
         counts=np.empty((PASSES, DIGITS), dtype=np.uint64),
     )
 
@@ -165,37 +151,41 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
     slots : int64 (feature, orientation), the row of `orders`; the same twice where the orientations coincide.
     tied : bool per slot, filled in: whether many samples of the order share a group.
     """
-    n = X.shape[0]
-    column, values, moving, staying = scratch.column, scratch.values, scratch.moving, scratch.staying
+    n, n_samples = X.shape[0], orders.shape[1]
+    column, values, entries = scratch.column, scratch.values, scratch.entries
+    moving, moving_at = scratch.moving, scratch.moving_at
     for feature in range(first, last):
         for row in range(n):
             column[row] = X[row, feature]
-        argsort_column(column, scratch.bits, payload, scratch.packed, scratch.sorted, values, scratch.counts)
-        zero, one, stay = np.int64(0), np.int64(0), np.int64(0)
+        argsort_column(column, scratch.bits, payload, scratch.packed, entries, values, scratch.counts)
+        slot = slots[feature, 0]
+        if slots[feature, 1] == slot:
+            # Nobody moves: the sorted rows as they are, each followed by its staying part.
+            k, n_groups, previous = 0, 0, np.nan
+            for i in range(n):
+                entry = uint32(entries[i] & LOW_HALF)
+                starts = uint32(values[i] > previous)
+                previous = values[i]
+                n_groups += int64(starts)
+                orders[slot, k] = entry | (starts << GROUP_BIT)
+                k += 1
+                if stays[entry >> CLASS_BIT]:
+                    orders[slot, k] = entry + uint32(n)
+                    k += 1
+            tied[slot] = _is_tied(n_groups, n_samples)
+            continue
+        zero, one, stay = 0, n_zero + 1, 0
         for k in range(n):
-            entry = np.uint32(scratch.sorted[k] & LOW_HALF)
-            label = np.int64(entry >> CLASS_BIT)
-            value = values[k]
-            if stays[label]:
-                staying[stay] = entry + np.uint32(n)
-                scratch.staying_at[stay] = value
-                stay += 1
-            moving[n_zero + one if label else zero] = entry
-            # Class 0 stays in place, class 1 goes where the column was; a value that is put wrongly is overwritten.
-            values[zero] = value
-            column[one] = value
+            entry, value = uint32(entries[k] & LOW_HALF), values[k]
+            label = int64(entry >> CLASS_BIT)
+            to = one if label else zero
+            moving[to] = entry
+            moving_at[to] = value
             one += label
             zero += 1 - label
-        for orientation in range(2):
-            if orientation == 1 and slots[feature, 1] == slots[feature, 0]:
-                continue
-            slot = slots[feature, orientation]
-            _merge_three(
-                moving, values, n_zero, shift[feature, orientation, 0], moving[n_zero:], column, n - n_zero,
-                shift[feature, orientation, 1], staying[:stay], scratch.staying_at[:stay], reach_size[feature],
-                orders[slot],
-            )  # fmt: skip
-            n_tied = 0
-            for k in range(1, orders.shape[1]):
-                n_tied += np.int64(orders[slot, k] & GROUP == 0)
-            tied[slot] = n_tied > orders.shape[1] // 16
+            # Never further than what has been read; what does not stay is overwritten.
+            entries[stay] = uint64(entry + uint32(n))
+            values[stay] = value
+            stay += int64(stays[label])
+        moving_at[n_zero] = moving_at[n + 1] = values[stay] = np.inf
+        _merge(moving, moving_at, n_zero, entries, values, shift, feature, reach_size[feature], orders, slots, tied)

@@ -1,6 +1,6 @@
 """Sending a node's samples to its children, in every order at once."""
 
-import numpy as np
+from numpy import uint32, uint64
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.orders import GROUP, ID_MASK
@@ -19,14 +19,14 @@ def partition(order, start, end, side, spill, tied):
     group on its side if it is the first of its group there. Two ways to the same end: with few ties, a branch that is
     nearly always taken; with many (`tied`), no branch. Indices are unsigned, which spares a check for negative ones.
     """
-    write, spilled, step = np.uint64(start), np.uint64(0), np.uint64(1)
-    mark_left, mark_right = np.uint32(0), np.uint32(0)
+    write, spilled, step = uint64(start), uint64(0), uint64(1)
+    mark_left, mark_right = uint32(0), uint32(0)
     group_left, group_right = write, spilled
     if not tied:
-        for i in range(np.uint64(start), np.uint64(end)):
+        for i in range(uint64(start), uint64(end)):
             entry = order[i]
             sample = entry & ID_MASK
-            right = np.uint64((side[sample >> np.uint32(5)] >> (sample & np.uint32(31))) & np.uint32(1))
+            right = uint64((side[sample >> uint32(5)] >> (sample & uint32(31))) & uint32(1))
             if entry & GROUP:
                 group_left, group_right = write, spilled  # where this group begins on either side
                 order[write] = entry
@@ -37,20 +37,20 @@ def partition(order, start, end, side, spill, tied):
             write += step - right
             spilled += right
     else:
-        for i in range(np.uint64(start), np.uint64(end)):
+        for i in range(uint64(start), uint64(end)):
             entry = order[i]
             sample = entry & ID_MASK
-            right = np.uint32((side[sample >> np.uint32(5)] >> (sample & np.uint32(31))) & np.uint32(1))
+            right = uint32((side[sample >> uint32(5)] >> (sample & uint32(31))) & uint32(1))
             mark = entry & GROUP
             mark_left |= mark
             mark_right |= mark
             entry ^= mark
             order[write] = entry | mark_left
             spill[spilled] = entry | mark_right
-            write += step - np.uint64(right)
-            spilled += np.uint64(right)
+            write += step - uint64(right)
+            spilled += uint64(right)
             # 0 - right is all ones where the sample went right: keep the left mark, drop the right one
-            mark_left &= np.uint32(0) - right
-            mark_right &= right - np.uint32(1)
+            mark_left &= uint32(0) - right
+            mark_right &= right - uint32(1)
     for i in range(spilled):
         order[write + i] = spill[i]

@@ -5,7 +5,7 @@ tuples of arrays do not. Indices are unsigned inside the loops, which spares a c
 (class 0 moving, class 0 staying, class 1 moving, class 1 staying).
 """
 
-import numpy as np
+from numpy import int64, uint64
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.orders import CLASS_BIT, GROUP, ID_MASK
@@ -41,13 +41,13 @@ def _scan_block(
     zeros, ones, staying_zeros, staying_ones = before
     zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
     imbalance, left = zero * node_one - one * node_zero, zero + one
-    slot, step = np.uint64(slot), np.uint64(1)
-    following = orders[slot, np.uint64(begin)]
-    for i in range(np.uint64(begin), np.uint64(end)):
+    slot, step = uint64(slot), uint64(1)
+    following = orders[slot, uint64(begin)]
+    for i in range(uint64(begin), uint64(end)):
         entry = following
         following = orders[slot, i + step]
-        label = np.int64(entry >> CLASS_BIT)
-        stays = np.int64(np.int64(entry & ID_MASK) >= n)
+        label = int64(entry >> CLASS_BIT)
+        stays = int64(int64(entry & ID_MASK) >= n)
         weight = (weights[3] if stays else weights[2]) if label else (weights[1] if stays else weights[0])
         left += weight
         imbalance += weight * (-node_zero if label else node_one)
@@ -64,7 +64,7 @@ def _scan_block(
                 continue
         zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
         score = gain(criterion, sign, zero, one, node_zero, node_one)
-        cut = np.int64(i + step)
+        cut = int64(i + step)
         if score < best or (score == best and not cut < best_cut):
             continue
         if min_leaf > 0.0:
@@ -79,20 +79,20 @@ def _scan_block(
 @inner
 def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
     """Count the samples left of each block: (block, [zeros, ones, staying zeros, staying ones])."""
-    slot = np.uint64(slot)
+    slot = uint64(slot)
     for block in range(n_blocks):
         begin = start + block * BLOCK
-        end = min(begin + BLOCK, last)
+        end = begin + BLOCK if begin + BLOCK < last else last
         ones, staying = 0, 0
         if split:
-            for i in range(np.uint64(begin), np.uint64(end)):
-                label = np.int64(orders[slot, i] >> CLASS_BIT)
-                stays = np.int64(np.int64(orders[slot, i] & ID_MASK) >= n)
+            for i in range(uint64(begin), uint64(end)):
+                label = int64(orders[slot, i] >> CLASS_BIT)
+                stays = int64(int64(orders[slot, i] & ID_MASK) >= n)
                 ones += label
                 staying += stays + ((label & stays) << 32)  # two counts in one
         else:
-            for i in range(np.uint64(begin), np.uint64(end)):
-                ones += np.int64(orders[slot, i] >> CLASS_BIT)
+            for i in range(uint64(begin), uint64(end)):
+                ones += int64(orders[slot, i] >> CLASS_BIT)
         staying_ones = staying >> 32
         counts[block + 1, 0] = counts[block, 0] + end - begin - ones
         counts[block + 1, 1] = counts[block, 1] + ones
@@ -110,7 +110,8 @@ def _bound(counts, block, weights, node_zero, node_one, sign, criterion):
     if sign >= 0.0:
         bound = gain(criterion, 1.0, all_zero, one, node_zero, node_one)
     if sign <= 0.0:
-        bound = max(bound, gain(criterion, -1.0, zero, all_one, node_zero, node_one))
+        other = gain(criterion, -1.0, zero, all_one, node_zero, node_one)
+        bound = other if other > bound else bound
     return bound * SLACK
 
 
@@ -128,9 +129,9 @@ def scan_counts(
     """
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
-    best, best_cut = floor, np.int64(-1)
+    best, best_cut = floor, int64(-1)
     if n_blocks <= 1:
-        nothing = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
+        nothing = (int64(0), int64(0), int64(0), int64(0))
         return _scan_block(
             orders, slot, start, last, n, nothing, weights, rows, node_zero, node_one, node_rows, sign, criterion,
             min_leaf, best, best_cut,
@@ -145,9 +146,11 @@ def scan_counts(
         block = promising if turn < 0 else turn
         if turn == promising or bounds[block] < best:
             continue
-        begin, before = start + block * BLOCK, (counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3])
+        begin = start + block * BLOCK
+        stop = begin + BLOCK if begin + BLOCK < last else last
+        before = (counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3])
         best, best_cut = _scan_block(
-            orders, slot, begin, min(begin + BLOCK, last), n, before, weights, rows, node_zero, node_one, node_rows,
+            orders, slot, begin, stop, n, before, weights, rows, node_zero, node_one, node_rows,
             sign, criterion, min_leaf, best, best_cut,
         )  # fmt: skip
     return best, best_cut
@@ -158,10 +161,10 @@ def scan_weights(
     orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
 ):
     """The same where every sample has a weight of its own."""
-    best, best_cut = floor, np.int64(-1)
+    best, best_cut = floor, int64(-1)
     left_zero, left_one, left_rows = 0.0, 0.0, 0.0
     for i in range(start, end - 1):
-        sample = np.int64(orders[slot, i] & ID_MASK)
+        sample = int64(orders[slot, i] & ID_MASK)
         if orders[slot, i] >> CLASS_BIT:
             left_one += weight[sample]
             left_rows += rows[3] if sample >= n else rows[2]

@@ -8,7 +8,7 @@ can level both sides the orientation fails and the gain is 0.
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner
 
 GINI, ENTROPY, ERROR = 0, 1, 2
 
@@ -18,7 +18,7 @@ ROUNDING = 1e-13
 PLATEAU_WEIGHT = 1e-9
 
 
-@part
+@inner
 def _entropy(a, b):
     """Bits needed to tell the classes of a side, times its weight."""
     n = a + b
@@ -45,7 +45,8 @@ def gain(criterion, sign, left_zero, left_one, node_zero, node_one):
         return gini
     right_zero, right_one = node_zero - left_zero, node_one - left_one
     if criterion == ENTROPY:
-        return max(0.0, _entropy(node_zero, node_one) - _entropy(left_zero, left_one) - _entropy(right_zero, right_one))
+        saved = _entropy(node_zero, node_one) - _entropy(left_zero, left_one) - _entropy(right_zero, right_one)
+        return saved if saved > 0.0 else 0.0
     wrong = left_one + right_zero if imbalance > 0.0 else left_zero + right_one
-    saved = min(node_zero, node_one) - wrong
+    saved = (node_zero if node_zero < node_one else node_one) - wrong
     return saved + PLATEAU_WEIGHT * gini if saved > ROUNDING * node else 0.0

@@ -1,37 +1,38 @@
 """Sorting one column: a radix argsort, several times faster than comparing."""
 
 import numpy as np
+from numpy import float64, uint64
 
 from hardwood._kernels.compiling import inner, part
 
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 PASSES = 3  # 3 x 11 bits cover a 32-bit key
-SIGN = np.uint64(1 << 63)
-LOW_HALF = np.uint64(0xFFFFFFFF)
-ROW_MASK = np.uint64(0x7FFFFFFF)
+SIGN = uint64(1 << 63)
+LOW_HALF = uint64(0xFFFFFFFF)
+ROW_MASK = uint64(0x7FFFFFFF)
 
 
 @inner
 def _sort_by_key(packed, buffer, counts):
     """Sort `key << 32 | payload` stably by the key, least significant digit first. The result is in `buffer`."""
-    n = np.uint64(packed.shape[0])
-    one, mask = np.uint64(1), np.uint64(DIGITS - 1)
+    n = uint64(packed.shape[0])
+    one, mask = uint64(1), uint64(DIGITS - 1)
     for digit in range(PASSES):
         for bucket in range(DIGITS):
             counts[digit, bucket] = 0
     for i in range(n):
-        key = packed[i] >> np.uint64(32)
+        key = packed[i] >> uint64(32)
         counts[0, key & mask] += one
-        counts[1, (key >> np.uint64(DIGIT_BITS)) & mask] += one
-        counts[2, key >> np.uint64(2 * DIGIT_BITS)] += one
+        counts[1, (key >> uint64(DIGIT_BITS)) & mask] += one
+        counts[2, key >> uint64(2 * DIGIT_BITS)] += one
     for digit in range(PASSES):
-        offset = np.uint64(0)
+        offset = uint64(0)
         for bucket in range(DIGITS):
             count = counts[digit, bucket]
             counts[digit, bucket] = offset
             offset += count
-        shift = np.uint64(32 + DIGIT_BITS * digit)
+        shift = uint64(32 + DIGIT_BITS * digit)
         source, target = (buffer, packed) if digit == 1 else (packed, buffer)
         for i in range(n):
             item = source[i]
@@ -46,7 +47,7 @@ def _repair(column, packed, values):
 
     Gives up (False) when that is too much work.
     """
-    n = packed.shape[0]
+    n = column.shape[0]
     budget = 8 * n
     for i in range(n):
         item = packed[i]
@@ -68,7 +69,7 @@ def _repair(column, packed, values):
 def _ordered(bits):
     """Map the bits of a float to an integer of the same order."""
     if bits == SIGN:
-        bits = np.uint64(0)  # -0.0 is equal to 0.0
+        bits = uint64(0)  # -0.0 is equal to 0.0
     return ~bits if bits & SIGN else bits | SIGN
 
 
@@ -86,17 +87,18 @@ def argsort_column(column, bits, payload, packed, buffer, values, counts):
     n = column.shape[0]
     low, high = column[0], column[0]
     for i in range(n):
-        low = min(low, column[i])
-        high = max(high, column[i])
-    scale = np.float64(0xFFFFFFFF) / (high - low)
+        value = column[i]
+        low = value if value < low else low
+        high = value if value > high else high
+    scale = float64(0xFFFFFFFF) / (high - low)
     if 0.0 < scale < np.inf:
         for i in range(n):
-            packed[i] = np.uint64((column[i] - low) * scale) << np.uint64(32) | np.uint64(payload[i])
+            packed[i] = uint64((column[i] - low) * scale) << uint64(32) | uint64(payload[i])
         _sort_by_key(packed, buffer, counts)
         if _repair(column, buffer, values):
             return
     for i in range(n):
-        packed[i] = (_ordered(bits[i]) & LOW_HALF) << np.uint64(32) | np.uint64(payload[i])
+        packed[i] = (_ordered(bits[i]) & LOW_HALF) << uint64(32) | uint64(payload[i])
     _sort_by_key(packed, buffer, counts)
     for i in range(n):
         packed[i] = (_ordered(bits[buffer[i] & ROW_MASK]) & ~LOW_HALF) | (buffer[i] & LOW_HALF)

@@ -21,11 +21,11 @@ def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:
         shift[:, 0, 0], shift[:, 1, 0] = reach.right, -reach.left
     if attacks[1]:
         shift[:, 0, 1], shift[:, 1, 1] = -reach.left, reach.right
-    size = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
     two_orders = (shift != 0.0).any(axis=(1, 2))
     last_slot = np.cumsum(1 + two_orders) - 1
     slots = np.column_stack([last_slot - two_orders, last_slot])
-    return growing.Moves(shift=shift, size=size, slots=slots)
+    elsewhere = np.array([matrix is not None for matrix in reach.categories])
+    return growing.Moves(shift=shift, slots=slots, elsewhere=elsewhere)
 
 
 def lay_out_categories(reach: Reach, attacks: np.ndarray) -> nominal.Categories | None:
@@ -38,8 +38,6 @@ def lay_out_categories(reach: Reach, attacks: np.ndarray) -> nominal.Categories 
         reach=matrices,
         reach_start=start,
         attacks=attacks,
-        sides=np.zeros((size.max(), 2, 2), dtype=np.uint8),
-        goes_left=np.zeros((0, size.max()), dtype=np.uint8),
     )
 
 
@@ -56,6 +54,8 @@ def fill_orders(
     orders = np.empty((int(moves.slots.max()) + 1, n_samples), dtype=np.uint32)
     tied = np.zeros(len(orders), dtype=bool)
     payload = np.arange(len(X), dtype=np.uint32) | is_one.astype(np.uint32) << CLASS_BIT
-    context = (frozen(X), payload, int((is_one == 0).sum()), splits, *moves)
-    run(presort, [(*context, *share, orders, tied, make_scratch(len(X), n_samples)) for share in shares])
+    shift = moves.shift
+    finite_reach = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
+    context = (frozen(X), payload, int((is_one == 0).sum()), splits, shift, finite_reach, moves.slots)
+    run(presort, [(*context, *share, orders, tied, make_scratch(len(X))) for share in shares])
     return orders, tied

@@ -34,13 +34,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hardwood._kernels import growing, nominal
-from hardwood._kernels.categories import make_partition
+from hardwood._kernels.categories import Partition, make_partition
 from hardwood._kernels.compiling import frozen
+from hardwood._kernels.nodes import NODE, Limits
 from hardwood._kernels.orders import MAX_ROWS
 from hardwood._kernels.scanning import BLOCK
 from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
@@ -119,10 +121,11 @@ def _threads(n_threads: int) -> Iterator[Runner]:
         yield lambda function, calls: list(pool.map(lambda call: function(*call), calls))
 
 
-def _shares(n_items: int, n_threads: int) -> list[tuple[int, int]]:
-    """Cut `range(n_items)` into one contiguous share per thread."""
-    edges = np.linspace(0, n_items, min(n_items, n_threads) + 1).astype(int).tolist()
-    return list(pairwise(edges))
+def _shares(items: tuple[int, int], n_threads: int) -> list[tuple[int, int]]:
+    """Cut a range into one contiguous share per thread."""
+    begin, end = items
+    n_shares = min(end - begin, n_threads)
+    return list(pairwise(begin + (end - begin) * k // n_shares for k in range(n_shares + 1)))
 
 
 def _prepare(
@@ -138,7 +141,7 @@ def _prepare(
     """Sort every feature in both orientations, and weigh the samples."""
     rho = options.rho
     splits = attacks & (rho < 1.0)  # classes whose rows are two samples
-    orders, tied = fill_orders(X, is_one, splits, moves, run, _shares(X.shape[1], options.n_threads))
+    orders, tied = fill_orders(X, is_one, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
     class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
     weight = np.empty(0)
     if sample_weight is not None:
@@ -151,16 +154,16 @@ def _prepare(
         orders=orders,
         tied=tied,
         weight=weight,
-        class_weight=class_count * class_weight[:, None],
-        class_count=class_count,
+        weights=tuple((class_count * class_weight[:, None]).ravel().tolist()),
+        parts=tuple(class_count.ravel().tolist()),
         side=np.zeros(len(X) * (2 if splits.any() else 1) // 32 + 1, dtype=np.uint32),
     )
 
 
-def _limits(samples: growing.Samples, options: GrowOptions) -> growing.Limits:
-    whole_rows = bool((samples.class_count[:, 0] == 1.0).all())
+def _limits(samples: growing.Samples, options: GrowOptions) -> Limits:
+    whole_rows = samples.parts[0] == samples.parts[2] == 1.0
     any_leaf = options.min_samples_leaf <= 1 and whole_rows
-    return growing.Limits(
+    return Limits(
         criterion=CRITERIA[options.criterion],
         max_depth=options.max_depth,
         # Parts of rows are added up in floating point: a whole row may come out a trifle short.
@@ -173,6 +176,13 @@ def _limits(samples: growing.Samples, options: GrowOptions) -> growing.Limits:
     )
 
 
+class _Workspace(NamedTuple):
+    """Scratch for one thread."""
+
+    numbers: growing.Workspace
+    partition: Partition
+
+
 class _Grower:
     """One tree while it grows: its arrays, and the loop around the kernels."""
 
@@ -181,7 +191,7 @@ class _Grower:
         samples: growing.Samples,
         moves: growing.Moves,
         categories: nominal.Categories | None,
-        limits: growing.Limits,
+        limits: Limits,
         run: Runner,
         n_threads: int,
     ) -> None:
@@ -191,15 +201,16 @@ class _Grower:
         self.limits = limits
         self.run = run
         self.n_threads = n_threads
-        self.nodes = np.zeros(0, dtype=growing.NODE)
-        self.frontier = growing.Frontier(np.empty(0, dtype=np.int64), np.zeros(3, dtype=np.int64))
+        self.nodes = np.zeros(0, dtype=NODE)
+        n_categories = 0 if categories is None else int(categories.size.max())
+        self.sides = np.zeros((0, n_categories), dtype=np.uint8)  # see nominal.py
+        self.frontier = growing.Frontier(np.empty(0, dtype=np.int64), np.zeros(4, dtype=np.int64))
         self._resize(256)
 
     def _resize(self, capacity: int) -> None:
         self.nodes = _lengthen(self.nodes, capacity)
+        self.sides = _lengthen(self.sides, capacity)
         self.frontier = self.frontier._replace(heap=_lengthen(self.frontier.heap, capacity))
-        if self.categories is not None:
-            self.categories = self.categories._replace(goes_left=_lengthen(self.categories.goes_left, capacity))
 
     def plant(self, is_one: np.ndarray, seed: int) -> None:
         """Make the root."""
@@ -208,63 +219,90 @@ class _Grower:
             label = np.tile(is_one, len(samples.weight) // len(is_one))
             zero, one = np.bincount(label, samples.weight, minlength=2)
         else:
-            zero, one = np.bincount(is_one, minlength=2) * samples.class_weight.sum(axis=1)
+            zero, one = np.bincount(is_one, minlength=2) * np.reshape(samples.weights, (2, 2)).sum(axis=1)
         root = self.nodes[0]
         root["feature"] = root["left"] = root["parent"] = -1
         root["end"] = samples.orders.shape[1]
         root["zero"], root["one"], root["count"], root["seed"] = zero, one, len(is_one), seed
-        self.frontier.sizes[:] = 1, 0, 1
+        self.frontier.sizes[[growing.NODES, growing.LEAVES]] = 1
         # The relative slack lets a gain that equals the bound but for rounding pass, as scikit-learn does.
         self.limits = self.limits._replace(min_gain=self.limits.min_gain * (zero + one) * (1.0 - 1e-12))
 
     def grow(self) -> None:
         """Split the frontier's nodes until none is left; large ones with all threads."""
-        threaded = self.n_threads > 1
+        threaded, has_categories = self.n_threads > 1, self.categories is not None
         works = [self._workspace() for _ in range(self.n_threads)]
         if threaded:
             self._evaluate(0, works)
+        elif has_categories:
+            self._search_categories(0, 1, works[0])
         while True:
-            context = (self.samples, self.moves, self.categories, self.limits, self.nodes, self.frontier)
-            reason, node = growing.grow(*context, LARGE_NODE if threaded else _NEVER, works[0])
+            context = (self.samples, self.moves, self.limits, self.nodes, self.sides, self.frontier)
+            large = LARGE_NODE if threaded else _NEVER
+            reason, node = growing.grow(*context, large, has_categories, works[0].numbers)
             if reason == growing.DONE:
                 return
             if reason == growing.FULL:
                 self._resize(2 * len(self.nodes))
-            elif growing.split(*context, node, works[0]):
-                shares = zip(_shares(self.samples.X.shape[1], self.n_threads), works, strict=False)
-                divided = (self.samples, self.moves, self.categories, self.nodes, node)
-                self.run(growing.divide, [(*divided, *share, work) for share, work in shares])
+            elif reason == growing.NEW:
+                self._search_categories(node, 2, works[0])
+            elif growing.split(*context, node, works[0].numbers):
+                shares = zip(_shares((0, self.samples.X.shape[1]), self.n_threads), works, strict=False)
+                divided = (self.samples, self.moves, self.nodes, node)
+                self.run(growing.divide, [(*divided, *share, work.numbers) for share, work in shares])
                 left = int(self.nodes["left"][node])
                 self._evaluate(left, works)
                 self._evaluate(left + 1, works)
 
-    def _evaluate(self, node: int, works: list[growing.Workspace]) -> None:
+    def _evaluate(self, node: int, works: list[_Workspace]) -> None:
         """Find a node's best split, the features shared out among the threads."""
         n_features = self.samples.X.shape[1]
-        context = (self.samples, self.moves, self.categories, self.limits, self.nodes)
+        context = (self.samples, self.moves, self.limits, self.nodes)
+        self.frontier.sizes[growing.EVALUATED] += 1
         begin, end = 0, min(self.limits.max_features, n_features)
         while begin < n_features:  # once, unless none of the first max_features features can split
-            shares = zip(_shares(end - begin, self.n_threads), works, strict=False)
-            calls = [(*context, node, begin + first, begin + last, work) for (first, last), work in shares]
-            found = self.run(growing.search, calls)
-            best = max(range(len(found)), key=lambda k: found[k][0])  # the first of equals, as in one thread
-            if found[best][1] >= 0:
-                growing.settle(*context, self.frontier, node, *found[best], works[best].goes_left)
+            shares = list(zip(_shares((begin, end), self.n_threads), works, strict=False))
+            if self.categories is not None:
+                self._share_categories(node, shares)
+            found = self.run(growing.search, [(*context, node, *share, work.numbers) for share, work in shares])
+            best = max(found, key=itemgetter(0))  # the first of equals, as in one thread
+            if best[1] >= 0:
+                growing.settle(*context, self.frontier, node, *best)
                 return
             begin, end = end, end + 1
 
-    def _workspace(self) -> growing.Workspace:
+    def _search_categories(self, node: int, n_nodes: int, work: _Workspace) -> None:
+        """Find new nodes' best splits by categories; they keep them for the search over numbers to beat."""
+        context = (self.samples, self.moves.slots, self.categories, self.limits, self.nodes, self.sides, node)
+        features = (0, self.samples.X.shape[1], work.numbers.features)
+        found = slice(node, node + n_nodes)
+        nominal.search(*context, *features, work.partition, self.nodes[found], self.sides[found])
+
+    def _share_categories(self, node: int, shares: list[tuple[tuple[int, int], _Workspace]]) -> None:
+        """The same for one node, the features shared out among the threads."""
+        context = (self.samples, self.moves.slots, self.categories, self.limits, self.nodes, self.sides, node)
+        found = np.tile(self.nodes[node : node + 1], (len(shares), 1))
+        sides = np.tile(self.sides[node : node + 1], (len(shares), 1, 1))
+        calls = [
+            (*context, *share, work.numbers.features, work.partition, found[k], sides[k])
+            for k, (share, work) in enumerate(shares)
+        ]
+        self.run(nominal.search, calls)
+        best = found["gain"].argmax()
+        self.nodes[node], self.sides[node] = found[best, 0], sides[best, 0]
+
+    def _workspace(self) -> _Workspace:
         n_samples = self.samples.orders.shape[1]
         n_blocks = n_samples // BLOCK + 3
-        size = 0 if self.categories is None else self.categories.goes_left.shape[1]
-        return growing.Workspace(
-            features=np.empty(self.samples.X.shape[1], dtype=np.int64),
-            goes_left=np.zeros(size, dtype=np.uint8),
-            counts=np.zeros((n_blocks, 4), dtype=np.int64),
-            bounds=np.empty(n_blocks),
-            tally=np.empty((2, 2, 2, 2)),
-            spill=np.empty(n_samples, dtype=np.uint32),
-            partition=make_partition(size) if size else None,
+        return _Workspace(
+            numbers=growing.Workspace(
+                features=np.empty(self.samples.X.shape[1], dtype=np.int64),
+                counts=np.zeros((n_blocks, 4), dtype=np.int64),
+                bounds=np.empty(n_blocks),
+                tally=np.empty(16),
+                spill=np.empty(n_samples, dtype=np.uint32),
+            ),
+            partition=make_partition(self.sides.shape[1], self.limits.min_leaf > 0.0),
         )
 
 
@@ -289,9 +327,10 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
     left_sets = {}
     if grower.categories is not None:
         count = grower.categories.size[feature]
-        left_sets = {
-            node: grower.categories.goes_left[node, : count[node]] == 1 for node in inner[count[inner] > 0].tolist()
-        }
+        for node in inner[count[inner] > 0].tolist():
+            sides = grower.sides[node, : count[node]]
+            # Where nobody could sit, as in categories never seen, the heavier child is the better guess.
+            left_sets[node] = np.where(sides & nominal.IDLE, heavier_left[node], sides & nominal.STAYS_RIGHT == 0)
     start, words = pack_sets(n_nodes, left_sets)
     return TreeEnsemble(
         root=np.zeros(1, dtype=np.int32),

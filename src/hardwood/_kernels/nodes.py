@@ -1,0 +1,75 @@
+"""A node while its tree grows: its record, whether it may be split, and the features it tries."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64, uint64
+
+from hardwood._kernels.compiling import part
+
+# One record instead of many arrays: what a kernel is handed is what it has to be compiled for.
+NODE = np.dtype(
+    [
+        ("feature", np.int64),  # the split found; -1 where none is worth it
+        ("threshold", np.float64),
+        ("orientation", np.int64),
+        ("cut", np.int64),  # where the split divides its order; -1 for a split by categories
+        ("gain", np.float64),
+        ("left", np.int64),  # the right child is the next node; -1 while unsplit
+        ("parent", np.int64),
+        ("depth", np.int64),
+        ("start", np.int64),  # the node's samples are orders[:, start:end]
+        ("end", np.int64),
+        ("zero", np.float64),  # weight of class 0, of class 1, and rows
+        ("one", np.float64),
+        ("count", np.float64),
+        ("seed", np.uint64),
+    ]
+)
+
+
+class Limits(NamedTuple):
+    """When to stop, and how to choose."""
+
+    criterion: int
+    max_depth: int
+    min_split: float
+    min_leaf: float  # 0: any child will do
+    min_gain: float  # weight times impurity decrease
+    max_features: int
+    max_leaves: int
+    best_first: bool
+
+
+@part
+def is_open(nodes, limits, node):
+    """Whether the node may be split at all."""
+    here = nodes[node]
+    return (
+        here.depth < limits.max_depth
+        and here.count >= limits.min_split
+        and here.count >= 2.0 * limits.min_leaf
+        and here.zero > 0.0
+        and here.one > 0.0
+    )
+
+
+@part
+def mix(state):
+    """One step of splitmix64."""
+    state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return state ^ (state >> uint64(31))
+
+
+@part
+def draw_features(seed, max_features, features):
+    """Put the features in the order they are tried: as they come, or shuffled by the node's own seed."""
+    n_features = features.shape[0]
+    for i in range(n_features):
+        features[i] = i
+    if max_features < n_features:
+        for i in range(n_features - 1):
+            seed = mix(seed + uint64(0x9E3779B97F4A7C15))
+            j = i + int64(seed % uint64(n_features - i))
+            features[i], features[j] = features[j], features[i]
