@@ -1,8 +1,8 @@
 """The ordinary CART scan, over one shifted order of one node.
 
 Small nodes are many, so what a scan is handed counts: plain numbers and four-number tables travel in registers, named
-tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. The tables are
-(class 0 moving, class 0 staying, class 1 moving, class 1 staying).
+tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. What is counted,
+and what a sample weighs, comes in fours: class 0 moving, class 0 staying, class 1 moving, class 1 staying.
 """
 
 from numpy import int64, uint64
@@ -13,24 +13,26 @@ from hardwood._kernels.scoring import GINI, ROUNDING, gain
 
 BLOCK_BITS = 6
 BLOCK = 1 << BLOCK_BITS
+BLOCKS = 8  # blocks that are bounded together first
 # A bound must not come out below the gain it bounds because of rounding.
 SLACK = 1.0 + 1e-12
+MASK = 0xFFFF  # one of four counts in a number
 
 
 @part
-def _weigh(zeros, ones, staying_zeros, staying_ones, table):
-    """Class weights of counted samples."""
-    zero = (zeros - staying_zeros) * table[0] + staying_zeros * table[1]
-    one = (ones - staying_ones) * table[2] + staying_ones * table[3]
+def _weigh(counts, block, more, table):
+    """Class weights of the samples before a block and of some more, whose four counts are packed in one number."""
+    zero = (counts[block, 0] + (more & MASK)) * table[0] + (counts[block, 1] + ((more >> 16) & MASK)) * table[1]
+    one = (counts[block, 2] + ((more >> 32) & MASK)) * table[2] + (counts[block, 3] + (more >> 48)) * table[3]
     return zero, one
 
 
 @inner
 def _scan_block(
-    orders, slot, begin, end, n, before, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, best,
-    best_cut,
+    orders, slot, begin, end, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign, criterion,
+    min_leaf, best, best_cut,
 ):  # fmt: skip
-    """Try every cut behind samples `begin` to `end`; `before` counts what lies left of them.
+    """Try every cut behind samples `begin` to `end`, which are a block.
 
     With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per
     sample and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
@@ -38,8 +40,9 @@ def _scan_block(
     node = node_zero + node_one
     noise = ROUNDING * node_zero * node_one
     numerator, denominator = best * node, 2.0 * SLACK
-    zeros, ones, staying_zeros, staying_ones = before
-    zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
+    zero, one = _weigh(counts, block, int64(0), weights)
+    zero_moving, zero_staying, one_moving, one_staying = weights
+    more = int64(0)
     imbalance, left = zero * node_one - one * node_zero, zero + one
     slot, step = uint64(slot), uint64(1)
     following = orders[slot, uint64(begin)]
@@ -48,13 +51,11 @@ def _scan_block(
         following = orders[slot, i + step]
         label = int64(entry >> CLASS_BIT)
         stays = int64(int64(entry & ID_MASK) >= n)
-        weight = (weights[3] if stays else weights[2]) if label else (weights[1] if stays else weights[0])
+        moving, staying = one_moving if label else zero_moving, one_staying if label else zero_staying
+        weight = staying if stays else moving
         left += weight
         imbalance += weight * (-node_zero if label else node_one)
-        ones += label
-        zeros += 1 - label
-        staying_ones += label & stays
-        staying_zeros += stays & ~label
+        more += int64(1) << (32 * label + 16 * stays)
         if not following & GROUP:
             continue
         if criterion == GINI:
@@ -62,13 +63,13 @@ def _scan_block(
                 continue
             if imbalance * sign <= noise and (sign != 0.0 or abs(imbalance) <= noise):
                 continue
-        zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, weights)
+        zero, one = _weigh(counts, block, more, weights)
         score = gain(criterion, sign, zero, one, node_zero, node_one)
         cut = int64(i + step)
         if score < best or (score == best and not cut < best_cut):
             continue
         if min_leaf > 0.0:
-            zero, one = _weigh(zeros, ones, staying_zeros, staying_ones, rows)
+            zero, one = _weigh(counts, block, more, rows)
             if zero + one < min_leaf or node_rows - zero - one < min_leaf:
                 continue
         best, best_cut = score, cut
@@ -78,7 +79,7 @@ def _scan_block(
 
 @inner
 def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
-    """Count the samples left of each block: (block, [zeros, ones, staying zeros, staying ones])."""
+    """Count the samples before each block."""
     slot = uint64(slot)
     for block in range(n_blocks):
         begin = start + block * BLOCK
@@ -94,18 +95,18 @@ def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
             for i in range(uint64(begin), uint64(end)):
                 ones += int64(orders[slot, i] >> CLASS_BIT)
         staying_ones = staying >> 32
-        counts[block + 1, 0] = counts[block, 0] + end - begin - ones
-        counts[block + 1, 1] = counts[block, 1] + ones
-        counts[block + 1, 2] = counts[block, 2] + (staying & 0xFFFFFFFF) - staying_ones
+        staying_zeros = (staying & 0xFFFFFFFF) - staying_ones
+        counts[block + 1, 0] = counts[block, 0] + end - begin - ones - staying_zeros
+        counts[block + 1, 1] = counts[block, 1] + staying_zeros
+        counts[block + 1, 2] = counts[block, 2] + ones - staying_ones
         counts[block + 1, 3] = counts[block, 3] + staying_ones
 
 
 @inner
-def _bound(counts, block, weights, node_zero, node_one, sign, criterion):
-    """No cut inside a block gains more: the gain is convex, so its maximum is at a corner of what can be left."""
-    zero, one = _weigh(counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3], weights)
-    after = block + 1
-    all_zero, all_one = _weigh(counts[after, 0], counts[after, 1], counts[after, 2], counts[after, 3], weights)
+def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
+    """No cut between two blocks gains more: the gain is convex, so its maximum is at a corner of what can be left."""
+    zero, one = _weigh(counts, block, int64(0), weights)
+    all_zero, all_one = _weigh(counts, after, int64(0), weights)
     bound = 0.0
     if sign >= 0.0:
         bound = gain(criterion, 1.0, all_zero, one, node_zero, node_one)
@@ -131,28 +132,30 @@ def scan_counts(
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
     best, best_cut = floor, int64(-1)
     if n_blocks <= 1:
-        nothing = (int64(0), int64(0), int64(0), int64(0))
         return _scan_block(
-            orders, slot, start, last, n, nothing, weights, rows, node_zero, node_one, node_rows, sign, criterion,
-            min_leaf, best, best_cut,
+            orders, slot, start, last, n, counts, int64(0), weights, rows, node_zero, node_one, node_rows, sign,
+            criterion, min_leaf, best, best_cut,
         )  # fmt: skip
     _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
-    promising = 0
-    for block in range(n_blocks):
-        bounds[block] = _bound(counts, block, weights, node_zero, node_one, sign, criterion)
-        if bounds[block] > bounds[promising]:
-            promising = block
-    for turn in range(-1, n_blocks):
-        block = promising if turn < 0 else turn
-        if turn == promising or bounds[block] < best:
+    promising, n_groups = 0, (n_blocks + BLOCKS - 1) // BLOCKS
+    for group in range(n_groups):
+        after = (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks
+        bounds[group] = _bound(counts, group * BLOCKS, after, weights, node_zero, node_one, sign, criterion)
+        if bounds[group] > bounds[promising]:
+            promising = group
+    for turn in range(-1, n_groups):
+        group = promising if turn < 0 else turn
+        if turn == promising or bounds[group] < best:
             continue
-        begin = start + block * BLOCK
-        stop = begin + BLOCK if begin + BLOCK < last else last
-        before = (counts[block, 0], counts[block, 1], counts[block, 2], counts[block, 3])
-        best, best_cut = _scan_block(
-            orders, slot, begin, stop, n, before, weights, rows, node_zero, node_one, node_rows,
-            sign, criterion, min_leaf, best, best_cut,
-        )  # fmt: skip
+        for block in range(group * BLOCKS, (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks):
+            if _bound(counts, block, block + 1, weights, node_zero, node_one, sign, criterion) < best:
+                continue
+            begin = start + block * BLOCK
+            stop = begin + BLOCK if begin + BLOCK < last else last
+            best, best_cut = _scan_block(
+                orders, slot, begin, stop, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign,
+                criterion, min_leaf, best, best_cut,
+            )  # fmt: skip
     return best, best_cut
 
 

@@ -180,7 +180,7 @@ class _Workspace(NamedTuple):
     """Scratch for one thread."""
 
     numbers: growing.Workspace
-    partition: Partition
+    partition: Partition | None
 
 
 class _Grower:
@@ -302,7 +302,11 @@ class _Grower:
                 tally=np.empty(16),
                 spill=np.empty(n_samples, dtype=np.uint32),
             ),
-            partition=make_partition(self.sides.shape[1], self.limits.min_leaf > 0.0),
+            partition=(
+                None
+                if self.categories is None
+                else make_partition(self.sides.shape[1], with_rows=self.limits.min_leaf > 0.0)
+            ),
         )
 
 
