@@ -157,10 +157,11 @@ def test_changed_code_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_progress_ends_with_all(tmp_path: Path) -> None:
     said: list[tuple[int, int]] = []
-    pieces = [Piece(f"{k}", "", dict, effort=k, is_alone=k == 2) for k in (1, 2, 3)]
+    pieces = [Piece(f"{k}", "", dict, cells=k, is_alone=k == 2) for k in (1, 2, 3)]
     do_pieces(pieces, Results(tmp_path / "results.json"), jobs=2, progress=lambda *now: said.append(now))
     assert len(said) == 3
-    assert said[-1] == (6, 6)
+    assert said[-1] == (sum(piece.effort for piece in pieces),) * 2
+    assert [done for done, _ in said] == sorted({done for done, _ in said})
 
 
 @pytest.mark.parametrize("text", ["not json", "[1]", '{"a": 1}', '{"a": {"settings": "b"}}'])

@@ -18,12 +18,12 @@ from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS, OVERVIEW
 from hardwood.reproduction.studies import growth_exponent
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 74rem;
+body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 88rem;
        margin: 2rem auto; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; }
 p, li, figcaption { max-width: 54rem; }
-table { border-collapse: collapse; font-size: .84rem; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .6rem; text-align: right; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
+table { border-collapse: collapse; font-size: .82rem; margin: .8rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .28rem .5rem; text-align: right; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
 th { font-weight: 600; } th.group { text-align: center; border-bottom: 0; }
 td:first-child, th:first-child, td.text, th.text { text-align: left; }
 tr.reason td { white-space: normal; padding: 0 .6rem .5rem 2rem; color: #555; } tr.explained td { border-bottom: 0; }
