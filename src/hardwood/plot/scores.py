@@ -88,19 +88,19 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
     for index, (name, (rows, seconds)) in enumerate(tables.items()):
         look = {"color": METHOD_COLORS[index % len(METHOD_COLORS)], "label": name}
         left.plot(rows, seconds, "o", markersize=6.5, alpha=0.85, markeredgewidth=0, **look)
-    for index, (name, (rows, seconds)) in enumerate(growth.items()):
+    for index, (rows, seconds) in enumerate(growth.values()):
         color = METHOD_COLORS[index % len(METHOD_COLORS)]
         right.plot(rows, seconds, "o-", color=color, linewidth=2, markersize=5)
-        right.annotate(f" {name}", (rows[-1], seconds[-1]), color=INK, fontsize=10, va="center")
-    number = matplotlib_module("ticker").FuncFormatter(lambda value, _: f"{value:,.0f}")
+    ticker = matplotlib_module("ticker")
+    number = ticker.FuncFormatter(lambda value, _: f"{value:,.0f}")
     for ax, title in ((left, "the paper's tables"), (right, "made tables of growing size")):
         ax.set(xscale="log", yscale="log", xlabel="rows")
         ax.set_title(title, loc="left", fontsize=11, color=INK)
         ax.grid(color="#EEEEEE", zorder=0)
+        ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.xaxis.set_major_formatter(number)
-        ax.xaxis.set_minor_formatter(matplotlib_module("ticker").NullFormatter())
+        ax.xaxis.set_minor_formatter(ticker.NullFormatter())
         tidy_axes(ax)
-    right.margins(x=0.16)
     left.set_ylabel("CPU seconds to fit")
     left.legend(frameon=False, labelcolor=INK, loc="upper left")
     return figure

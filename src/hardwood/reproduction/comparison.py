@@ -84,9 +84,7 @@ def explain_difference(outcome: Outcome, table: str, method: Method) -> str | No
     if low <= score.published.mean <= high:
         return f"{size} {ties}: the published {score.published.mean:.3f} is among them."
     side = "above" if score.difference > 0 else "below"
-    spread = (
-        f"the published standard deviation from fold to fold is {score.published.deviation:.3f}"
-        if abs(score.difference) <= score.published.deviation
-        else "more than the published standard deviation from fold to fold"
-    )
-    return f"{size} {ties}, {side} the published {score.published.mean:.3f}; {spread}."
+    is_usual = abs(score.difference) <= score.published.deviation
+    deviation = f"the published deviation from fold to fold, {score.published.deviation:.3f}"
+    rest = f"but it is less than {deviation}" if is_usual else f"and it is more than {deviation}"
+    return f"{size} {ties}, {side} the published {score.published.mean:.3f}: ties do not explain it all, {rest}."

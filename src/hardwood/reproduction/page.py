@@ -18,18 +18,19 @@ from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS, OVERVIEW
 from hardwood.reproduction.studies import growth_exponent
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 74rem;
+body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 88rem;
        margin: 2rem auto; padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; }
 p, li, figcaption { max-width: 54rem; }
-table { border-collapse: collapse; font-size: .84rem; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .6rem; text-align: right; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
+table { border-collapse: collapse; font-size: .82rem; margin: .8rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .28rem .5rem; text-align: right; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
 th { font-weight: 600; } th.group { text-align: center; border-bottom: 0; }
 td:first-child, th:first-child, td.text, th.text { text-align: left; }
 tr.reason td { white-space: normal; padding: 0 .6rem .5rem 2rem; color: #555; } tr.explained td { border-bottom: 0; }
 td.start, th.group, th.start { border-left: 1px solid #ccc; }
 tr.mean td { border-top: 2px solid #999; font-weight: 600; }
-small { color: #777; } td.differs { background: #fbe3c8; font-weight: 600; }
+small { color: #777; } .scores td small { display: block; line-height: 1.1; } tr.reason div { max-width: 58rem; }
+td.differs { background: #fbe3c8; font-weight: 600; }
 .wide { overflow-x: auto; }
 .holds::before { content: "✓ "; color: #00735a; font-weight: 700; }
 .misses::before { content: "✗ "; color: #b34700; font-weight: 700; }
@@ -106,7 +107,7 @@ def _compare(outcome: Outcome) -> Iterator[str]:
     )
     header = "".join(f'<th class="group" colspan="3">{escape(m.title)}</th>' for m in outcome.methods)
     columns = '<th class="start">ours</th><th>paper</th><th>difference</th>' * len(outcome.methods)
-    yield f'<div class="wide"><table><tr><th></th><th></th>{header}</tr>'
+    yield f'<div class="wide"><table class="scores"><tr><th></th><th></th>{header}</tr>'
     yield f"<tr><th>table</th><th>constant</th>{columns}</tr>"
     for table in outcome.tables:
         cells = "".join(_score_cells(outcome.scores[table.name, m.key], m) for m in outcome.methods)
@@ -115,7 +116,7 @@ def _compare(outcome: Outcome) -> Iterator[str]:
         kind = ' class="explained"' if why else ""
         yield f"<tr{kind}><td>{escape(table.name)}</td><td>{table.constant_accuracy:.3f}</td>{cells}</tr>"
         if why:
-            yield f'<tr class="reason"><td colspan="{2 + 3 * len(outcome.methods)}">{why}</td></tr>'
+            yield f'<tr class="reason"><td colspan="{2 + 3 * len(outcome.methods)}"><div>{why}</div></td></tr>'
     cells = ""
     for method in outcome.methods:
         ours, published = mean_scores(outcome, method)

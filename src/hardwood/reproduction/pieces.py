@@ -20,6 +20,8 @@ from hardwood.files import write_whole
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
 
+_CELLS_BEFORE_THE_FIRST = 50_000  # that could be read while a piece gets started
+
 # What is done with results leaves them as they are.
 _ROOMS_THAT_SHOW = {"cli", "plot"}
 
@@ -36,8 +38,8 @@ class Piece:
         What the result depends on. If it is not what it was, the piece is done again.
     work : callable
         Does it, and returns a record of numbers and texts.
-    effort : int
-        How long it takes beside others, roughly: for the time left.
+    cells : int
+        How many numbers its fits read, roughly: for the time left.
     is_alone : bool
         Whether nothing else should run meanwhile, because it measures time.
     """
@@ -45,8 +47,13 @@ class Piece:
     name: str
     settings: str
     work: Callable[[], Record]
-    effort: int = 1
+    cells: int = 0
     is_alone: bool = False
+
+    @property
+    def effort(self) -> int:
+        """How long it takes beside others, as cells."""
+        return _CELLS_BEFORE_THE_FIRST + self.cells
 
 
 class Results:

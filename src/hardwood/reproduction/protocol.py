@@ -17,7 +17,6 @@ from hardwood.reproduction.pieces import Piece, Record, describe_table
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
 
 _REPEATS = 3  # of a fit, for its time
-_FIXED_EFFORT = 20_000  # of a piece beside its cells
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def plan_folds(table: Table, method: Method) -> list[Piece]:
             name=f"scores/{table.name}/{method.key}/fold {fold + 1}",
             settings=settings,
             work=partial(score, fold),
-            effort=_FIXED_EFFORT + table.X.size,
+            cells=table.X.size,
         )
         for fold in range(FOLDS)
     ]

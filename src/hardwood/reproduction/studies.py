@@ -63,7 +63,7 @@ def plan_growth(plan: GrowthPlan, methods: tuple[Method, ...]) -> list[Piece]:
             name=f"growth/{method.key}/{varies}/{rows} rows, {features} features, depth {depth}",
             settings=f"{method.make(features, depth).get_params()}",
             work=partial(measure, method, rows, features, depth),
-            effort=rows * features,
+            cells=rows * features,
             is_alone=True,
         )
         for varies, rows, features, depth in plan.sizes
@@ -95,7 +95,7 @@ def plan_rho(table: Table, rhos: tuple[float, ...]) -> list[Piece]:
             name=f"rho/{table.name}/{rho:g}",
             settings=f"{make_rho_tree(rho).get_params()} {describe_table(table.X, table.y)}",
             work=partial(score, rho),
-            effort=FOLDS * table.X.size,
+            cells=FOLDS * table.X.size,
         )
         for rho in rhos
     ]
@@ -126,7 +126,7 @@ def plan_transfer(table: Table, methods: tuple[Method, ...]) -> list[Piece]:
             name=f"transfer/{table.name}/fold {fold + 1}",
             settings=f"{settings} {describe_table(table.X, table.y)}",
             work=partial(score, fold),
-            effort=len(methods) * table.X.size,
+            cells=len(methods) * table.X.size,
         )
         for fold in range(FOLDS)
     ]
@@ -148,7 +148,7 @@ def plan_column_orders(table: Table, method: Method) -> list[Piece]:
             name=f"column orders/{table.name}/{method.key}/{seed}",
             settings=f"{method.make(table.X.shape[1], DEPTH).get_params()} {describe_table(table.X, table.y)}",
             work=partial(score, seed),
-            effort=FOLDS * table.X.size,
+            cells=FOLDS * table.X.size,
         )
         for seed in range(1, COLUMN_ORDERS + 1)
     ]
