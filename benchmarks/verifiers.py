@@ -49,6 +49,7 @@ class Hardwood:
         self.name = OURS
         self.ensemble, self.time_limit = ensemble, time_limit
         self.searches: dict[float, RowSearch] = {}
+        self.guess = first_radius(ensemble, np.ones(ensemble.schema.n_features), np.inf)
 
     def _search(self, radius: float) -> RowSearch:
         if radius not in self.searches:
@@ -66,8 +67,7 @@ class Hardwood:
 
     def distance(self, row: Row, label: int) -> Answer:
         """Say how far the nearest example is, up to RADIUS."""
-        search = self._search(RADIUS)
-        said = search.nearest(row[None], np.array([label]), first_radius(self.ensemble, search.weight, np.inf))
+        said = self._search(RADIUS).nearest(row[None], np.array([label]), self.guess)
         found = said.status[0] == FOUND
         upper = float(np.abs(said.example[0] - row).max()) if found else np.inf
         exact = bool(np.isinf(said.certified[0]))
