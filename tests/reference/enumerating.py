@@ -11,6 +11,11 @@ from reference import attacking
 
 def reachable_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:
     """Return, for every cell that the row's reach meets, the point of it that is nearest to the row."""
+    return np.array(list(product(*reachable_values(trees, row, label, reach))))
+
+
+def reachable_values(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> list[np.ndarray]:
+    """Return, feature by feature, the values among which there is one of every cell that the row's reach meets."""
     low, high = reach.box(row[None], np.array([label]))
     axes = []
     for j, allowed in enumerate(reach.categories):
@@ -25,7 +30,7 @@ def reachable_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
         thresholds = np.unique(trees.threshold[(trees.feature == j)])
         values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
         axes.append(np.unique(values[(low[0, j] <= values) & (values <= high[0, j])]))
-    return np.array(list(product(*axes)))
+    return axes
 
 
 def adversarial_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:

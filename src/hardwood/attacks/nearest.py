@@ -7,6 +7,7 @@ import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.attacks.distance import measure, read_weight
+from hardwood.attacks.local import LOCAL_METHODS, attack_locally
 from hardwood.attacks.milp import attack_by_milp
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
@@ -19,6 +20,8 @@ from hardwood.verification.labels import check_examples, like, read_labels
 from hardwood.verification.milp import Milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
+
+METHODS = ("search", "milp", *LOCAL_METHODS)
 
 
 def attack(
@@ -34,7 +37,7 @@ def attack(
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> AttackResult:
-    """Find the nearest adversarial example of every row, exactly.
+    """Find the nearest adversarial example of every row: exactly, or fast.
 
     An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
     another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
@@ -55,10 +58,17 @@ def attack(
         How the size of a change is measured. A changed category counts as a change by 1.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
-    method : {"search", "milp"}, default="search"
-        "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by orders of
-        magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it finished,
-        as much as its tolerance.
+    method : {"search", "milp", "heuristic", "coordinate", "lowest"}, default="search"
+        "search" is exact. "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by
+        orders of magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it
+        finished, as much as its tolerance.
+
+        The others prove nothing, so their `lower` is 0, and may miss an example. They take milliseconds per row, for
+        large models too. "heuristic": local moves; its examples are near, mostly nearest. "coordinate": the
+        approximate attack of Kantchelian et al. for the L0 norm, which changes one feature at a time, each to the
+        value that lowers the margin of the true class most, until the class changes. "lowest": the same moves, but on
+        until none lowers the margin any more, for an example deep in the wrong class. With these two, `norm` only
+        says how the result is measured.
     time_limit : float or None, default=None
         Seconds per row, for models of several trees and for "milp"; None: no limit. A row that takes longer keeps the
         best example found, if any, and the distance below which there is none.
@@ -78,12 +88,18 @@ def attack(
     after it, so the distance is the smallest there is among floating point numbers. Every example is predicted again
     before it is returned.
 
+    References
+    ----------
+    A. Kantchelian, J. D. Tygar and A. D. Joseph, "Evasion and Hardening of Tree Ensemble Classifiers", ICML 2016.
+
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier, attack
     >>> model = RobustTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> attack(model, [[1.0], [3.0]], [0, 1]).distance.tolist()
     [0.5000000000000002, 1.5]
+    >>> attack(model, [[1.0], [3.0]], [0, 1], norm=0, method="coordinate").distance.tolist()
+    [1.0, 1.0]
     """
     ensemble = as_ensemble(model)
     if not isinstance(norm, (int, float)) or norm not in NORMS:
@@ -92,7 +108,7 @@ def attack(
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
     words = ThreatModel.coerce("<>" if threat is None else threat)
-    check_method(method, words, matrix)
+    check_method(method, words, matrix, METHODS)
     if words.rules:
         if norm != np.inf or feature_weight is not None:
             raise ValueError(
@@ -110,6 +126,10 @@ def attack(
     n_threads = count_threads(n_jobs)
     if method == "milp":
         found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
+    elif method in LOCAL_METHODS:
+        guess = first_radius(ensemble, weight, np.inf)
+        found, examples = attack_locally(ensemble, matrix, label, reach, norm, weight, method, guess, n_threads)
+        lower = np.zeros(len(matrix))
     elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
     else:

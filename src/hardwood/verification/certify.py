@@ -1,7 +1,7 @@
 """`verify`: robust, vulnerable or unknown, row by row, with proof."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -131,12 +131,14 @@ def _certify_priced(
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
 
 
-def check_method(method: Any, threat: ThreatModel, matrix: np.ndarray) -> None:
+def check_method(
+    method: Any, threat: ThreatModel, matrix: np.ndarray, methods: Sequence[str] = ("search", "milp")
+) -> None:
     """Make sure that the method exists, and can answer."""
-    if method not in ("search", "milp"):
-        raise ValueError(f"method={method!r}: expected 'search' or 'milp'")
-    if method == "milp" and threat.rules:
-        raise ValueError("method='milp': the solver knows no attack rules; use method='search'")
+    if method not in methods:
+        raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
+    if method != "search" and threat.rules:
+        raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
     if method == "milp" and np.isnan(matrix).any():
         raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
 

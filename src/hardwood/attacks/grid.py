@@ -1,0 +1,80 @@
+"""An ensemble and its rows in terms of cells, for the attacks that move from cell to cell."""
+
+import numpy as np
+
+from hardwood._kernels.cells import Grid, Room, Scratch
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.descent import Points
+from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
+from hardwood.verification.search import LARGEST_FLOAT, prepare
+
+
+def make_grid(ensemble: TreeEnsemble) -> Grid:
+    """Number the cells of every feature, and say splits in those numbers."""
+    prepared = prepare(ensemble)
+    model = prepared.model
+    n_cells = np.where(model.n_categories > 0, model.n_categories, np.diff(model.threshold_start) + 1)
+    # One before the first, for what is missing, and one past the last, where changes are undone.
+    ends = np.cumsum(n_cells + 2)
+    return Grid(
+        trees=model.trees,
+        rank=model.rank,
+        value=model.value,
+        base_score=model.base_score,
+        single=model.single,
+        divisor=model.divisor,
+        cut=model.cut,
+        limit=model.cut * model.divisor,
+        doubt=prepared.doubt,
+        cuts=model.thresholds,
+        cut_start=model.threshold_start,
+        slot=ends - n_cells - 1,
+        n_categories=model.n_categories,
+        category_start=model.category_start,
+    )
+
+
+def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) -> Room:
+    """Return the cells of every row of an encoded matrix, and those that the attacker can move it to."""
+    low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, label))
+    own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
+    allowed = np.zeros((len(matrix), grid.n_categories.sum()), dtype=bool)
+    for j, table in enumerate(reach.categories):
+        if table is None:
+            # A value is in the cell after all cuts that are less than it.
+            cuts = grid.cuts[grid.cut_start[j] : grid.cut_start[j + 1]]
+            for cell, value in ((own, matrix), (first, low), (last, high)):
+                cell[:, j] = np.searchsorted(cuts, value[:, j])
+        else:
+            code = np.nan_to_num(matrix[:, j]).astype(np.intp)
+            own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
+            stay = np.eye(len(table), dtype=bool)[code]
+            start = grid.category_start[j]
+            moves = reach.attacks[label][:, None]
+            allowed[:, start : start + len(table)] = np.where(moves, table[code], stay)
+    missing = np.isnan(matrix)
+    own[missing] = first[missing] = last[missing] = -1
+    return Room(frozen(matrix), own, first, last, allowed)
+
+
+def make_scratch(grid: Grid, depth: int) -> Scratch:
+    """Allocate what one thread needs."""
+    n_outputs, n_features = len(grid.base_score), len(grid.slot)
+    n_slots = len(grid.cuts) + int(grid.n_categories.sum()) + 3 * n_features
+    return Scratch(
+        leaf=np.empty(len(grid.trees.root), dtype=np.int64),
+        output=np.empty(n_outputs),
+        moved=np.empty(n_outputs),
+        change=np.zeros((n_slots, n_outputs)),
+        price=np.empty(n_slots),
+        low=np.empty(n_features, dtype=np.int64),
+        high=np.empty(n_features, dtype=np.int64),
+        stack=np.empty((depth + 2, 3), dtype=np.int64),
+    )
+
+
+def make_points(grid: Grid) -> Points:
+    """Allocate the points that one thread keeps."""
+    best, trial, first, last = np.empty((4, len(grid.slot)), dtype=np.int64)
+    return Points(best, trial, first, last, np.empty(int(grid.n_categories.sum()), dtype=bool))

@@ -1,0 +1,52 @@
+"""Attacks by local moves, for models of any size: they find an example or do not, and prove nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from hardwood._kernels import descent
+from hardwood.attacks.grid import find_rooms, make_grid, make_points, make_scratch
+from hardwood.ensemble import TreeEnsemble
+from hardwood.reach import Reach
+
+NORMS = {np.inf: descent.INF, 0: 0, 1: 1, 2: 2}
+
+LOCAL_METHODS = ("heuristic", "coordinate", "lowest")
+
+# Rows handed to a thread at a time.
+CHUNK = 256
+
+
+def attack_locally(
+    ensemble: TreeEnsemble,
+    matrix: np.ndarray,
+    label: np.ndarray,
+    reach: Reach,
+    norm: float,
+    weight: np.ndarray,
+    method: str,
+    guess: float,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Look for an example of every row of an encoded matrix: (found, examples).
+
+    method : one of LOCAL_METHODS; see `attack`. guess : a radius to begin with, for the heuristic.
+    """
+    grid = make_grid(ensemble)
+    found = np.zeros(len(matrix), dtype=bool)
+    examples = np.full_like(matrix, np.nan)
+
+    def attack_chunk(start: int) -> None:
+        rows = slice(start, start + CHUNK)
+        work = (make_points(grid), make_scratch(grid, ensemble.max_depth), found[rows], examples[rows])
+        rooms = find_rooms(grid, reach, matrix[rows], label[rows])
+        if method == "heuristic":
+            descent.attack_nearby(grid, rooms, label[rows], NORMS[norm], weight, guess, *work)
+        elif method == "coordinate":
+            descent.attack_coordinates(grid, rooms, label[rows], weight, *work)
+        else:
+            descent.attack_deeply(grid, rooms, label[rows], weight, *work)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(attack_chunk, range(0, len(matrix), CHUNK)))
+    return found, examples
