@@ -102,11 +102,12 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.ensemble import GradientBoostingClassifier
-    >>> from hardwood import HardenedClassifier, load_dataset
-    >>> table = load_dataset("blood-transfusion")
-    >>> base = GradientBoostingClassifier(n_estimators=20, random_state=0)
-    >>> model = HardenedClassifier(base, threat=0.5, rounds=3).fit(table.data, table.target)
-    >>> model.history_[0]["vulnerable"] > model.history_[-1]["vulnerable"]
+    >>> from hardwood import HardenedClassifier, adversarial_accuracy, load_dataset
+    >>> table = load_dataset("diabetes")
+    >>> natural = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(table.data[::2], table.target[::2])
+    >>> model = HardenedClassifier(natural, threat=2.0, rounds=5).fit(table.data[::2], table.target[::2])
+    >>> before = adversarial_accuracy(natural, table.data[1::2], table.target[1::2], threat=2.0)
+    >>> adversarial_accuracy(model, table.data[1::2], table.target[1::2], threat=2.0) > before + 0.1
     True
     """
 
