@@ -29,7 +29,9 @@ def random_case(seed: int) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, Threat
     n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
     trees = attacking.random_trees(generator, schema, int(generator.integers(1, 6)), 3, n_classes, link)
     trees = replace(trees, base_score=np.round(trees.base_score * 4) / 4, cut=round(trees.cut * 4) / 4)
-    rows = attacking.random_rows(generator, trees, 3)
+    missing = bool(generator.random() < 0.3)
+    trees = replace(trees, schema=replace(schema, accepts_missing=missing))
+    rows = attacking.random_rows(generator, trees, 3, missing=missing)
     attackers = None if generator.random() < 0.8 else [trees.labels[0]]
     threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers)
     return trees, rows, trees.decide(rows), threat
@@ -55,7 +57,7 @@ class TestCoordinate:
         for row, example, distance, point in zip(rows, result.X_adv, result.distance, expected, strict=True):
             if point is not None:
                 np.testing.assert_array_equal(trees.schema.encode(example[None])[0], point)
-                assert distance == (point != row).sum()
+                assert distance == ((point != row) & ~np.isnan(row)).sum()
 
     def test_one_change_is_found_where_one_is_enough(self, forest: Any) -> None:
         model, X, y = forest
@@ -77,6 +79,35 @@ class TestCoordinate:
         assert (result.lower == 0.0).all()
         assert np.isinf(result.distance[~result.found]).all()
         assert np.isnan(result.X_adv[~result.found]).all()
+
+
+class TestLowest:
+    @settings(max_examples=60)
+    @given(SEEDS)
+    def test_no_single_change_lowers_the_margin(self, seed: int) -> None:
+        trees, rows, label, threat = random_case(seed)
+        reach = threat.resolve(trees.schema, trees.labels)
+        result = attack(trees, trees.schema.decode(rows), None, threat, method="lowest")
+        for row, own, found, example in zip(rows, label, result.found, result.X_adv, strict=True):
+            if found:
+                point = trees.schema.encode(example[None])[0]
+                values = enumerating.reachable_values(trees, row, own, reach)
+                lowest = descending.margin(trees, point, own)
+                for j in range(len(row)):
+                    for value in values[j].tolist():
+                        assert descending.margin(trees, descending.with_value(point, j, value), own) >= lowest
+
+    def test_deeper_than_the_coordinate_attack(self, forest: Any) -> None:
+        model, X, y = forest
+        deep, first = (attack(model, X, y, 0.1, method=method) for method in ("lowest", "coordinate"))
+        assert (deep.found | ~first.found).all()
+        rows = np.arange(len(X))[first.found]
+        own = y[first.found]
+        shares = [model.predict_proba(result.X_adv[rows])[np.arange(len(rows)), own] for result in (deep, first)]
+        assert (shares[0] <= shares[1] + 1e-12).all()
+        assert (shares[0] < shares[1] - 0.05).any()
+        wrong = model.predict(X) != y
+        np.testing.assert_array_equal(deep.X_adv[wrong], X[wrong])
 
 
 class TestHeuristic:
@@ -151,8 +182,8 @@ class TestHeuristic:
         assert result.distance.tolist() == [1.0, np.inf]
 
 
-@pytest.mark.parametrize("method", ["coordinate", "heuristic"])
-class TestBoth:
+@pytest.mark.parametrize("method", ["coordinate", "heuristic", "lowest"])
+class TestAll:
     def test_threads_and_company_change_nothing(self, forest: Any, method: str) -> None:
         model, X, y = forest
         X, y = np.tile(X, (6, 1)), np.tile(y, 6)
@@ -170,5 +201,7 @@ class TestBoth:
 
 @pytest.mark.parametrize("method", ["exact", "", None, 1])
 def test_unknown_methods(forest: Any, method: Any) -> None:
-    with pytest.raises(ValueError, match=r"method=.*: expected one of 'search', 'heuristic', 'coordinate'"):
+    with pytest.raises(
+        ValueError, match=r"method=.*: expected 'search', 'milp', 'heuristic', 'coordinate' or 'lowest'"
+    ):
         attack(*forest, method=method)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hardwood.attack_rules import AttackRule
-    from hardwood.attacks import attack, is_vulnerable
+    from hardwood.attacks import attack, black_box_attack, is_vulnerable, transfer_attack
     from hardwood.convert import as_ensemble
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
-    from hardwood.estimators import RobustTreeClassifier, TreantClassifier
+    from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
     from hardwood.evaluation import evaluate
     from hardwood.metrics import adversarial_accuracy, make_adversarial_scorer
     from hardwood.results import AttackResult, Certificate, RobustnessReport
@@ -23,6 +23,7 @@ __all__ = [
     "AttackResult",
     "AttackRule",
     "Certificate",
+    "HardenedClassifier",
     "RobustTreeClassifier",
     "RobustnessReport",
     "ThreatModel",
@@ -31,12 +32,14 @@ __all__ = [
     "adversarial_accuracy",
     "as_ensemble",
     "attack",
+    "black_box_attack",
     "evaluate",
     "export_rules",
     "is_vulnerable",
     "list_datasets",
     "load_dataset",
     "make_adversarial_scorer",
+    "transfer_attack",
     "verify",
 ]
 
@@ -45,6 +48,7 @@ _HOME = {
     "AttackRule": "attack_rules",
     "AttackResult": "results",
     "Certificate": "results",
+    "HardenedClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
     "RobustnessReport": "results",
     "ThreatModel": "threat",
@@ -53,12 +57,14 @@ _HOME = {
     "adversarial_accuracy": "metrics",
     "as_ensemble": "convert",
     "attack": "attacks",
+    "black_box_attack": "attacks",
     "evaluate": "evaluation",
     "export_rules": "rules",
     "is_vulnerable": "attacks",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "make_adversarial_scorer": "metrics",
+    "transfer_attack": "attacks",
     "verify": "verification",
 }
 

@@ -36,10 +36,10 @@ def coordinate_attack(trees: TreeEnsemble, row: np.ndarray, label: int, reach: R
         here = margin(trees, point, label)
         moves = []
         for j, labels in enumerate(trees.schema.categories):
-            for value in values[j].tolist():
+            for value in values[j][~np.isnan(values[j])].tolist():
                 price = abs(value - row[j]) if labels is None else float(value != row[j])
                 moves.append((margin(trees, with_value(point, j, value), label), price, j, value))
-        best, _, j, value = min(moves)
+        best, _, j, value = min(moves, default=(here, 0.0, 0, 0.0))
         if best >= here:
             return None
         point = with_value(point, j, value)

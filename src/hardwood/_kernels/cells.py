@@ -2,7 +2,7 @@
 
 The thresholds of all trees cut each feature into cells, intervals `(cut, next cut]`; within a cell no tree can tell two
 values apart. So an attacker has only to choose a cell per feature, and a tree only to compare integers. A categorical
-feature has a cell per category.
+feature has a cell per category. What is missing is in cell -1 and stays there.
 
 With all other features fixed, the outputs are a piecewise constant function of the cell of one feature. `scan` works
 out these functions for all features at once: a leaf takes part in one of them iff all splits above it that the point
@@ -21,7 +21,7 @@ class Grid(NamedTuple):
     """The ensemble."""
 
     trees: Trees
-    rank: np.ndarray  # int64 per node: the last cell that goes left (numerical splits)
+    rank: np.ndarray  # int32 per node: the last cell that goes left (numerical splits)
     value: np.ndarray  # float64 (node, output)
     base_score: np.ndarray  # float64 per output
     single: bool  # float32 sums
@@ -30,7 +30,7 @@ class Grid(NamedTuple):
     limit: float  # the cut before the division
     doubt: float  # how far float64 sums may be from the model's own
     cuts: np.ndarray  # float64: the thresholds of all numerical features, ascending in each
-    cut_start: np.ndarray  # int64 per feature: where its thresholds start
+    cut_start: np.ndarray  # int64 per feature + 1: where its thresholds start
     slot: np.ndarray  # int64 per feature: where its cells start in `Scratch.change`
     n_categories: np.ndarray  # int64 per feature; 0 = numerical
     category_start: np.ndarray  # int64 per feature: where its categories start in a row's `allowed`
@@ -61,6 +61,8 @@ class Scratch(NamedTuple):
 
 @part
 def _next_node(grid, node, cell):
+    if cell < 0:
+        return grid.trees.left[node] if grid.trees.missing_left[node] else grid.trees.right[node]
     if grid.trees.category_start[node] < 0:
         return grid.trees.left[node] if cell <= grid.rank[node] else grid.trees.right[node]
     return grid.trees.left[node] if in_left_set(grid.trees, node, cell) else grid.trees.right[node]
@@ -187,7 +189,7 @@ def scan(grid, room, cells, only, scratch):
     low, high = scratch.low, scratch.high
     for j in range(cells.shape[0]):
         low[j], high[j] = room.first[j], room.last[j]
-        if grid.n_categories[j] and (only < 0 or only == j):
+        if grid.n_categories[j] and cells[j] >= 0 and (only < 0 or only == j):
             _scan_categories(grid, room, cells, scratch, j)
     for tree in range(scratch.leaf.shape[0]):
         here = scratch.leaf[tree]
@@ -195,7 +197,7 @@ def scan(grid, room, cells, only, scratch):
         while node != here:
             j, rank = trees.feature[node], grid.rank[node]
             child = _next_node(grid, node, cells[j])
-            if grid.n_categories[j] == 0 and (only < 0 or only == j):
+            if room.first[j] < room.last[j] and grid.n_categories[j] == 0 and (only < 0 or only == j):
                 # The cells that take the other way here, and took the same way as the point so far.
                 if child == trees.left[node]:
                     if rank < high[j]:

@@ -75,7 +75,7 @@ def _total(goal, slot, price, cells):
 @part
 def _is_open(grid, room, j, cell):
     """Whether a cell between the first and the last is in reach."""
-    return grid.n_categories[j] == 0 or room.allowed[grid.category_start[j] + cell]
+    return grid.n_categories[j] == 0 or cell < 0 or room.allowed[grid.category_start[j] + cell]
 
 
 @inner
@@ -193,7 +193,7 @@ def _cut_ball(grid, room, limit, points, price):
     smaller = False
     for j in range(room.own.shape[0]):
         first, last, slot = room.own[j], room.own[j], grid.slot[j]
-        if grid.n_categories[j]:
+        if grid.n_categories[j] and first >= 0:
             first, last = room.first[j], room.last[j]
             for code in range(first, last + 1):
                 at = grid.category_start[j] + code
@@ -294,6 +294,31 @@ def attack_coordinates(grid, rooms, label, weight, points, scratch, found, examp
                 cells[j] = room.own[j]
                 if here != cells[j] and settle(grid, cells, scratch) == label[row]:
                     cells[j] = here
+            _write(grid, room, cells, example[row])
+
+
+@kernel
+def attack_deeply(grid, rooms, label, weight, points, scratch, found, example):
+    """For each row, change one feature after the other as long as that lowers the margin; what is wrong stays."""
+    cells = points.best
+    for row in range(label.shape[0]):
+        room = _room(rooms, row)
+        _set_prices(grid, room, weight, scratch.price)
+        goal = Goal(label[row], np.int64(INF), weight)
+        _copy(room.own, cells)
+        found[row] = wrong = settle(grid, cells, scratch) != label[row]
+        while not wrong:
+            margin = find_margin(scratch.output, grid.limit, label[row])
+            feature, cell = _best_move(grid, room, cells, goal, np.inf, scratch)
+            if feature < 0:
+                break
+            here, cells[feature] = cells[feature], cell
+            changed = settle(grid, cells, scratch) != label[row]
+            if not find_margin(scratch.output, grid.limit, label[row]) < margin:
+                cells[feature] = here  # the gain was rounding
+                break
+            found[row] = changed
+        if found[row]:
             _write(grid, room, cells, example[row])
 
 

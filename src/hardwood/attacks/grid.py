@@ -7,62 +7,61 @@ from hardwood._kernels.compiling import frozen
 from hardwood._kernels.descent import Points
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
-from hardwood.verification.search import rounding_doubt
-
-LARGEST = np.finfo(np.float64).max
+from hardwood.verification.search import LARGEST_FLOAT, prepare
 
 
 def make_grid(ensemble: TreeEnsemble) -> Grid:
     """Number the cells of every feature, and say splits in those numbers."""
-    n_features = ensemble.schema.n_features
-    n_categories = np.array([0 if c is None else len(c) + 1 for c in ensemble.schema.categories], dtype=np.int64)
-    rank = np.zeros(ensemble.n_nodes, dtype=np.int64)
-    cuts = []
-    for j in range(n_features):
-        nodes = np.flatnonzero((ensemble.feature == j) & (ensemble.category_start < 0))
-        thresholds, rank[nodes] = np.unique(ensemble.threshold[nodes], return_inverse=True)
-        cuts.append(thresholds)
-    n_cuts = np.array([len(thresholds) for thresholds in cuts], dtype=np.int64)
-    # A cell more than there are cuts, or a cell per category; and one past the end, where changes are undone.
-    n_slots = np.where(n_categories > 0, n_categories, n_cuts + 1) + 1
+    prepared = prepare(ensemble)
+    model = prepared.model
+    n_cells = np.where(model.n_categories > 0, model.n_categories, np.diff(model.threshold_start) + 1)
+    # One before the first, for what is missing, and one past the last, where changes are undone.
+    ends = np.cumsum(n_cells + 2)
     return Grid(
-        trees=ensemble.trees,
-        rank=rank,
-        value=ensemble.value,
-        base_score=ensemble.base_score,
-        single=ensemble.precision == "float32",
-        divisor=float(ensemble.divisor),
-        cut=float(ensemble.cut),
-        limit=float(ensemble.cut) * float(ensemble.divisor),
-        doubt=rounding_doubt(ensemble),
-        cuts=np.concatenate(cuts),
-        cut_start=np.cumsum(n_cuts) - n_cuts,
-        slot=np.cumsum(n_slots) - n_slots,
-        n_categories=n_categories,
-        category_start=np.cumsum(n_categories) - n_categories,
+        trees=model.trees,
+        rank=model.rank,
+        value=model.value,
+        base_score=model.base_score,
+        single=model.single,
+        divisor=model.divisor,
+        cut=model.cut,
+        limit=model.cut * model.divisor,
+        doubt=prepared.doubt,
+        cuts=model.thresholds,
+        cut_start=model.threshold_start,
+        slot=ends - n_cells - 1,
+        n_categories=model.n_categories,
+        category_start=model.category_start,
     )
 
 
 def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) -> Room:
     """Return the cells of every row of an encoded matrix, and those that the attacker can move it to."""
-    low, high = (np.clip(end, -LARGEST, LARGEST) for end in reach.box(matrix, label))
+    low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, label))
     own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
-    ends = [*grid.cut_start[1:], len(grid.cuts)]
-    for j in range(matrix.shape[1]):
-        if grid.n_categories[j]:
-            own[:, j], first[:, j], last[:, j] = matrix[:, j], 0, grid.n_categories[j] - 1
-            continue
-        # A value is in the cell after all cuts that are less than it.
-        cuts = grid.cuts[grid.cut_start[j] : ends[j]]
-        for cell, value in ((own, matrix), (first, low), (last, high)):
-            cell[:, j] = np.searchsorted(cuts, value[:, j])
-    return Room(frozen(matrix), own, first, last, reach.open_codes(matrix, label))
+    allowed = np.zeros((len(matrix), grid.n_categories.sum()), dtype=bool)
+    for j, table in enumerate(reach.categories):
+        if table is None:
+            # A value is in the cell after all cuts that are less than it.
+            cuts = grid.cuts[grid.cut_start[j] : grid.cut_start[j + 1]]
+            for cell, value in ((own, matrix), (first, low), (last, high)):
+                cell[:, j] = np.searchsorted(cuts, value[:, j])
+        else:
+            code = np.nan_to_num(matrix[:, j]).astype(np.intp)
+            own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
+            stay = np.eye(len(table), dtype=bool)[code]
+            start = grid.category_start[j]
+            moves = reach.attacks[label][:, None]
+            allowed[:, start : start + len(table)] = np.where(moves, table[code], stay)
+    missing = np.isnan(matrix)
+    own[missing] = first[missing] = last[missing] = -1
+    return Room(frozen(matrix), own, first, last, allowed)
 
 
 def make_scratch(grid: Grid, depth: int) -> Scratch:
     """Allocate what one thread needs."""
     n_outputs, n_features = len(grid.base_score), len(grid.slot)
-    n_slots = len(grid.cuts) + int(grid.n_categories.sum()) + 2 * n_features
+    n_slots = len(grid.cuts) + int(grid.n_categories.sum()) + 3 * n_features
     return Scratch(
         leaf=np.empty(len(grid.trees.root), dtype=np.int64),
         output=np.empty(n_outputs),

@@ -7,7 +7,7 @@ import numpy as np
 
 from hardwood._kernels.ensemble_search import FOUND, NONE
 from hardwood.attacks.distance import first_radius, measure, read_weight
-from hardwood.attacks.local import attack_locally
+from hardwood.attacks.local import LOCAL_METHODS, attack_locally
 from hardwood.attacks.milp import attack_by_milp
 from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
@@ -20,7 +20,7 @@ from hardwood.verification.milp import Milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
 
-METHODS = ("search", "heuristic", "coordinate", "milp")
+METHODS = ("search", "milp", *LOCAL_METHODS)
 
 
 def attack(
@@ -30,8 +30,8 @@ def attack(
     threat: Any = None,
     *,
     norm: float = np.inf,
-    method: str = "search",
     feature_weight: Any = None,
+    method: str = "search",
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -55,19 +55,22 @@ def attack(
         are then left alone.
     norm : {inf, 2, 1, 0}, default=inf
         How the size of a change is measured. A changed category counts as a change by 1.
-    method : {"search", "heuristic", "coordinate", "milp"}, default="search"
-        How to look for examples. "search": exact. "heuristic": local moves, milliseconds per row for large models
-        too; its examples are near, often nearest, and it may miss one. "coordinate": the approximate attack of
-        Kantchelian et al. for the L0 norm, which changes one feature at a time, each to the value that lowers the
-        margin of the true class most, until the class changes; `norm` then only says how the result is measured. These
-        two prove nothing: `lower` is 0. "milp": a mixed-integer solver (HiGHS, the extra `milp`), slower than the
-        search by orders of magnitude and independent of it; its `lower` is a millionth below `distance` even where it
-        finished, as much as its tolerance.
     feature_weight : array-like of shape (n_features,), or None
         What a change of one unit in each feature costs. None: 1 for all.
+    method : {"search", "milp", "heuristic", "coordinate", "lowest"}, default="search"
+        "search" is exact. "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by
+        orders of magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it
+        finished, as much as its tolerance.
+
+        The others prove nothing, so their `lower` is 0, and may miss an example. They take milliseconds per row, for
+        large models too. "heuristic": local moves; its examples are near, mostly nearest. "coordinate": the
+        approximate attack of Kantchelian et al. for the L0 norm, which changes one feature at a time, each to the
+        value that lowers the margin of the true class most, until the class changes. "lowest": the same moves, but on
+        until none lowers the margin any more, for an example deep in the wrong class. With these two, `norm` only
+        says how the result is measured.
     time_limit : float or None, default=None
-        Seconds per row, for "search" on models of several trees and for "milp"; None: no limit. A row that takes longer
-        keeps the best example found, if any, and the distance below which there is none.
+        Seconds per row, for models of several trees and for "milp"; None: no limit. A row that takes longer keeps the
+        best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
         Threads over rows, for models of several trees and for "milp"; with attack rules there is one.
     progress : callable or None
@@ -104,7 +107,7 @@ def attack(
     matrix = ensemble.schema.encode(X)
     label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
     words = ThreatModel.coerce("<>" if threat is None else threat)
-    check_method(method, METHODS, words, matrix)
+    check_method(method, words, matrix, METHODS)
     if words.rules:
         if norm != np.inf or feature_weight is not None:
             raise ValueError(
@@ -122,11 +125,9 @@ def attack(
     n_threads = count_threads(n_jobs)
     if method == "milp":
         found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
-    elif method != "search":
-        nearby = method == "heuristic"
-        found, examples = attack_locally(
-            ensemble, matrix, label, reach, norm, weight, nearby=nearby, n_threads=n_threads
-        )
+    elif method in LOCAL_METHODS:
+        guess = first_radius(ensemble, weight, np.inf)
+        found, examples = attack_locally(ensemble, matrix, label, reach, norm, weight, method, guess, n_threads)
         lower = np.zeros(len(matrix))
     elif ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)

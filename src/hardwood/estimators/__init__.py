@@ -1,6 +1,7 @@
 """scikit-learn estimators: validate, grow, store."""
 
+from hardwood.estimators.hardened import HardenedClassifier
 from hardwood.estimators.treant import TreantClassifier
 from hardwood.estimators.tree import RobustTreeClassifier
 
-__all__ = ["RobustTreeClassifier", "TreantClassifier"]
+__all__ = ["HardenedClassifier", "RobustTreeClassifier", "TreantClassifier"]

@@ -1,7 +1,7 @@
 """`verify`: robust, vulnerable or unknown, row by row, with proof."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -81,7 +81,7 @@ def verify(
         raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
     matrix = ensemble.schema.encode(X)
     words = ThreatModel.coerce(threat)
-    check_method(method, ("search", "milp"), words, matrix)
+    check_method(method, words, matrix)
     predicted = ensemble.decide(matrix)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     if words.rules:
@@ -131,14 +131,16 @@ def _certify_priced(
     return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
 
 
-def check_method(method: Any, methods: tuple[str, ...], threat: ThreatModel, matrix: np.ndarray) -> None:
+def check_method(
+    method: Any, threat: ThreatModel, matrix: np.ndarray, methods: Sequence[str] = ("search", "milp")
+) -> None:
     """Make sure that the method exists, and can answer."""
-    if not isinstance(method, str) or method not in methods:
-        raise ValueError(f"method={method!r}: expected one of {', '.join(map(repr, methods))}")
+    if method not in methods:
+        raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
     if method != "search" and threat.rules:
-        raise ValueError(f"method={method!r}: it knows no attack rules; use method='search'")
-    if method != "search" and np.isnan(matrix).any():
-        raise ValueError(f"method={method!r}: it knows no missing values, and X has some; use method='search'")
+        raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
+    if method == "milp" and np.isnan(matrix).any():
+        raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
 
 
 def check_time_limit(time_limit: Any) -> float:

@@ -1,0 +1,227 @@
+"""Attacks that only ask the model for its predictions, by the Adversarial Robustness Toolbox."""
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hardwood.attacks.distance import measure
+from hardwood.reach import Reach
+from hardwood.results import AttackResult
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+from hardwood.verification.labels import like, read_labels
+
+METHODS = ("hopskipjump", "boundary")
+NORMS = (np.inf, 2)
+# How many points are tried to find a first example, which the attack then brings nearer.
+DRAWS = 100
+
+
+def black_box_attack(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    threat: Any = None,
+    *,
+    method: str = "hopskipjump",
+    norm: float = np.inf,
+    max_queries: int = 2000,
+    random_state: Any = None,
+) -> AttackResult:
+    """Look for adversarial examples of any classifier by asking it for predictions, as an outsider would.
+
+    Needs the extra `art`: ``pip install 'hardwood[art]'``. For tree models :func:`attack` knows more and finds more;
+    this shows how far an attacker gets who does not know the model.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Anything with ``predict``; it need not be a tree model.
+    X : table of shape (n_samples, n_features)
+        Numerical columns only.
+    y : array-like of labels, or None
+        None: the model's own predictions.
+    threat : ThreatModel or any of its spellings, or None
+        None: anywhere. Where there is no limit, the attack stays within the range of the column in `X`.
+    method : {"hopskipjump", "boundary"}, default="hopskipjump"
+        HopSkipJump (Chen et al., 2020) or the boundary attack (Brendel et al., 2018).
+    norm : {inf, 2}, default=inf
+        How distance is measured. The boundary attack takes its steps by L2, whatever this says.
+    max_queries : int, default=2000
+        How many predictions the attack of a row may ask for.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    AttackResult
+        For each row the nearest example among all points that the attack asked about. `lower` is 0: nothing is proved.
+
+    Notes
+    -----
+    The attack works in coordinates in which the row's reach is the unit cube, so steps suit features of any scale, and
+    no point that is out of reach is ever asked about.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from hardwood import black_box_attack
+    >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> black_box_attack(model, [[1.0]], [0], threat=1.0, random_state=0).found  # doctest: +SKIP
+    array([ True])
+    """
+    toolbox = _load_toolbox()
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method={method!r}: expected one of {', '.join(map(repr, METHODS))}")
+    if not isinstance(norm, (int, float)) or norm not in NORMS:
+        raise ValueError(f"norm={norm!r}: expected inf or 2")
+    if not isinstance(max_queries, Integral) or isinstance(max_queries, bool) or max_queries < 1:
+        raise ValueError(f"max_queries={max_queries!r}: expected an integer >= 1")
+    target = Target(model, X, y, threat)
+    generator = check_random_state(random_state)
+    examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
+    found = target.is_wrong.copy()
+    for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.label]):
+        quest = _Quest(target, row, norm, max_queries)
+        if len(quest.movable):
+            _run(toolbox, method, norm, quest, int(generator.randint(np.iinfo(np.int32).max)))
+        if quest.best is not None:
+            found[row], examples[row] = True, quest.best
+    return target.result(found, examples, norm)
+
+
+class Target:
+    """A model that can only be asked for predictions, and the rows to be attacked."""
+
+    def __init__(self, model: Any, X: Any, y: Any, threat: Any) -> None:
+        if not callable(getattr(model, "predict", None)):
+            raise TypeError(f"model: a {type(model).__name__} has no predict method")
+        self.model = model
+        self.X = X
+        self.schema = Schema.from_table(X)
+        for j, labels in enumerate(self.schema.categories):
+            if labels is not None:
+                raise ValueError(f"X: column {self.schema.key(j)!r} is categorical; these attacks move numbers only")
+        self.matrix = self.schema.encode(X)
+        predicted = np.asarray(model.predict(X))
+        self.classes = np.asarray(getattr(model, "classes_", np.unique(predicted)))
+        self.label = read_labels(predicted if y is None else y, self.classes, len(self.matrix))
+        self.is_wrong = self.classes[self.label] != predicted
+        self.threat = ThreatModel.coerce("<>" if threat is None else threat)
+        self.reach: Reach = self.threat.resolve(self.schema, self.classes)
+        low, high = self.reach.box(self.matrix, self.label)
+        # Without a limit: the range of the column, to the side that is open.
+        self.low = np.where(np.isfinite(low), low, np.minimum(self.matrix, self.matrix.min(axis=0)))
+        self.high = np.where(np.isfinite(high), high, np.maximum(self.matrix, self.matrix.max(axis=0)))
+
+    def table(self, matrix: np.ndarray) -> Any:
+        """Return encoded rows as a table of the kind that was given."""
+        return like(self.X, self.schema, matrix)
+
+    def predict(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the labels that the model gives to encoded rows."""
+        return np.asarray(self.model.predict(self.table(matrix)))
+
+    def result(self, found: np.ndarray, examples: np.ndarray, norm: float) -> AttackResult:
+        """Check every example once more, and measure it."""
+        if found.any():
+            inside = self.reach.contains(self.matrix[found], examples[found], self.label[found])
+            if not (inside.all() and (self.predict(examples[found]) != self.classes[self.label[found]]).all()):
+                raise RuntimeError("an adversarial example failed its own check: does the model always answer alike?")
+        distance = np.full(len(examples), np.inf)
+        weight = np.ones(self.schema.n_features)
+        distance[found] = measure(examples[found], self.matrix[found], self.schema, norm, weight)
+        return AttackResult(found, self.table(examples), distance, np.zeros(len(examples)))
+
+
+class _OutOfQueriesError(Exception):
+    """The attack has asked as often as it may."""
+
+
+class _Quest:
+    """The attack of one row: answers what the toolbox asks, counts, and remembers the nearest example."""
+
+    def __init__(self, target: Target, row: int, norm: float, max_queries: int) -> None:
+        self.target = target
+        self.norm = norm
+        self.left = max_queries
+        self.row = target.matrix[row]
+        self.label = target.label[row]
+        self.low, self.high = target.low[row], target.high[row]
+        self.movable = np.flatnonzero(self.low < self.high)
+        self.best: np.ndarray | None = None
+        self._distance = np.inf
+
+    def in_cube(self, point: np.ndarray) -> np.ndarray:
+        """Return a point within reach as a point of the unit cube, in a table of one row."""
+        low, high = self.low[self.movable], self.high[self.movable]
+        return ((point[self.movable] - low) / (high - low))[None].astype(np.float32)
+
+    def answer(self, cube: np.ndarray) -> np.ndarray:
+        """Predict points of the unit cube, as a column per class."""
+        points = np.tile(self.row, (len(cube), 1))
+        low, high = self.low[self.movable], self.high[self.movable]
+        share = np.asarray(cube, dtype=np.float64)
+        points[:, self.movable] = np.clip(low + share * (high - low), low, high)
+        points = points[: self.left]
+        if not len(points):
+            raise _OutOfQueriesError
+        self.left -= len(points)
+        predicted = self.target.predict(points)
+        self._remember(points[predicted != self.target.classes[self.label]])
+        if len(points) < len(cube):
+            raise _OutOfQueriesError
+        return (predicted[:, None] == self.target.classes).astype(np.float32)
+
+    def _remember(self, examples: np.ndarray) -> None:
+        if len(examples):
+            rows = np.tile(self.row, (len(examples), 1))
+            distance = measure(examples, rows, self.target.schema, self.norm, np.ones(len(self.row)))
+            nearest = int(distance.argmin())
+            if distance[nearest] < self._distance:
+                self.best, self._distance = examples[nearest], float(distance[nearest])
+
+
+def _load_toolbox() -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about deep learning frameworks that are not installed
+            import art.attacks.evasion
+            import art.estimators.classification
+    except ImportError:
+        raise ImportError(
+            "black-box attacks need the Adversarial Robustness Toolbox, which is not installed: "
+            "pip install 'hardwood[art]'"
+        ) from None
+    return art
+
+
+def _run(toolbox: ModuleType, method: str, norm: float, quest: _Quest, seed: int) -> None:
+    """Let the toolbox ask until it is done or out of queries; the quest remembers what comes up.
+
+    The first example is drawn here: the toolbox would draw it from a generator that cannot be seeded.
+    """
+    classifier = toolbox.estimators.classification.BlackBoxClassifier(
+        quest.answer, (len(quest.movable),), len(quest.target.classes), clip_values=(0.0, 1.0)
+    )
+    evasion = toolbox.attacks.evasion
+    attacks: dict[str, Callable[[], Any]] = {
+        "hopskipjump": lambda: evasion.HopSkipJump(classifier, norm=norm, max_iter=100, max_eval=1000, verbose=False),
+        "boundary": lambda: evasion.BoundaryAttack(classifier, targeted=False, verbose=False),
+    }
+    before = np.random.get_state()  # noqa: NPY002 - the toolbox draws from the global generator
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        draws = np.random.random((DRAWS, len(quest.movable)))  # noqa: NPY002
+        draws[::2] = draws[::2] > 0.5  # corners: as far as the attacker can go
+        quest.answer(draws)
+        if quest.best is not None:
+            attacks[method]().generate(quest.in_cube(quest.row), x_adv_init=quest.in_cube(quest.best))
+    except _OutOfQueriesError:
+        pass
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
