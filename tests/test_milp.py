@@ -301,7 +301,7 @@ class TestLimits:
 class TestDoor:
     def test_unknown_method(self, forest: Any) -> None:
         for ask in (verify, attack):
-            with pytest.raises(ValueError, match=r"method='smt': expected one of 'search'"):
+            with pytest.raises(ValueError, match=r"method='smt': expected .*'search'"):
                 ask(*forest, 0.1, method="smt")
 
     def test_missing_extra(self, forest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
