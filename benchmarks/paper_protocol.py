@@ -2,7 +2,8 @@
 
 Raw units, epsilon 0.1 for both classes and every feature, depth 4, five stratified folds. The
 published figures are adversarial accuracies; the paper gives plain accuracy as a
-mean over the tables only.
+mean over the tables only. With --attacker chen (or chen-greedy) the trees are those of Chen et al., beside
+the paper's column for them.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from hardwood.reproduction.published import read_published
 from measure import RESULTS, make_table, print_table, verdict, write_csv
 
 MEAN_BAR, SHORTFALL_BAR = 0.765, 0.03
+CHEN_MEAN_SHORTFALL_BAR = 0.02
+COLUMNS = {"groot": "groot", "chen": "chen", "chen-greedy": "chen"}
 
 Record = dict[str, Any]
 
@@ -52,23 +55,23 @@ def cross_validate(model: Any, X: NDArray[np.float64], y: NDArray[Any], epsilon:
 
 
 def run(data: Any, natural: Any, robust: Any, epsilon: float, paper: dict[str, float]) -> Record:
-    """Run the protocol on one table."""
+    """Run the protocol on one table; `paper` is what it has for natural trees and for the robust method."""
     X, y = np.asarray(data.data, dtype=np.float64), np.asarray(data.target)
     record: Record = {"rows": len(y), "features": X.shape[1]}
     record["constant"] = np.unique(y, return_counts=True)[1].max() / len(y)
     for name, model in (("natural", natural), ("hardwood", robust)):
         figures = cross_validate(model, X, y, epsilon)
         record |= {f"{name}_{key}": value for key, value in figures.items()}
-    record |= {"paper_natural": paper["natural"], "paper_groot": paper["groot"]}
+    record |= {"paper_natural": paper["natural"], "paper_robust": paper["robust"]}
     record["natural_difference"] = record["natural_adversarial"] - paper["natural"]
-    record["hardwood_difference"] = record["hardwood_adversarial"] - paper["groot"]
+    record["hardwood_difference"] = record["hardwood_adversarial"] - paper["robust"]
     return record
 
 
-def print_records(records: Sequence[Record]) -> None:
-    """Print a line per table and the means."""
+def print_records(records: Sequence[Record], column: str) -> None:
+    """Print a line per table and the means; `column` is the paper's that the robust trees stand beside."""
     header = ["table", "constant", "natural", "adversarial", "paper", "difference"]
-    header += ["hardwood", "adversarial", "paper GROOT", "difference"]
+    header += ["hardwood", "adversarial", f"paper {column}", "difference"]
     header += ["leaves", "(natural)", "fit ms", "(natural)"]
 
     def line(record: Record, spread: bool) -> list[str]:
@@ -85,7 +88,7 @@ def print_records(records: Sequence[Record]) -> None:
             f"{record['natural_difference']:+.3f}",
             figure("hardwood_accuracy"),
             figure("hardwood_adversarial"),
-            f"{record['paper_groot']:.3f}",
+            f"{record['paper_robust']:.3f}",
             f"{record['hardwood_difference']:+.3f}",
             f"{record['hardwood_leaves']:.1f}",
             f"{record['natural_leaves']:.1f}",
@@ -104,6 +107,7 @@ def parse_arguments(known: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--rho", type=float, default=1.0)
+    parser.add_argument("--attacker", choices=COLUMNS, default="groot")
     return parser.parse_args()
 
 
@@ -111,7 +115,10 @@ def main() -> None:
     paper = read_paper_table()
     arguments = parse_arguments(list(paper))
     natural = DecisionTreeClassifier(max_depth=arguments.depth, random_state=1)
-    robust = RobustTreeClassifier(threat=arguments.epsilon, max_depth=arguments.depth, rho=arguments.rho, n_jobs=1)
+    robust = RobustTreeClassifier(
+        threat=arguments.epsilon, max_depth=arguments.depth, rho=arguments.rho, attacker=arguments.attacker, n_jobs=1
+    )
+    column = COLUMNS[arguments.attacker]
     # This compiles, before any clock runs.
     robust.fit(*make_table("smooth", rows=200, features=3, seed=0))
     records: list[Record] = []
@@ -121,11 +128,12 @@ def main() -> None:
         except (OSError, ValueError) as error:
             print(f"{table} is left out: {error}")
             continue
-        figures = run(data, natural, robust, arguments.epsilon, paper[table])
+        published = {"natural": paper[table]["natural"], "robust": paper[table][column]}
+        figures = run(data, natural, robust, arguments.epsilon, published)
         records.append({"table": table, **figures})
     if not records:
         return
-    print_records(records)
+    print_records(records, column)
     write_csv(RESULTS / "paper_protocol.csv", records)
     if (arguments.epsilon, arguments.depth, arguments.rho) != (0.1, 4, 1.0):
         print("\nthe published figures and the bars are for epsilon 0.1, depth 4, rho 1")
@@ -133,6 +141,10 @@ def main() -> None:
     mean = float(np.mean([record["hardwood_adversarial"] for record in records]))
     print()
     what = f"mean adversarial accuracy over {len(records)} of {len(paper)} tables"
+    if column == "chen":
+        published_mean = float(np.mean([record["paper_robust"] for record in records]))
+        print(verdict(what, mean, published_mean - CHEN_MEAN_SHORTFALL_BAR, at_least=True))
+        return
     print(verdict(what, mean, MEAN_BAR, at_least=True))
     what = f"largest shortfall against the paper ({worst['table']})"
     print(verdict(what, max(0.0, -worst["hardwood_difference"]), SHORTFALL_BAR))

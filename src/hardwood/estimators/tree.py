@@ -1,5 +1,6 @@
 """The robust decision tree as a scikit-learn classifier."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_class_weight, read_target, weigh
-from hardwood.grow.tree import grow_tree
+from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
@@ -33,6 +34,14 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     rho : float in [0, 1], default=1.0
         The share of attackers who attack. 1 guards against all of them, 0 gives the natural tree. Each row of an
         attacking class counts as a part `rho` that moves wherever it can and a part `1 - rho` that never does.
+    attacker : {"groot", "chen", "chen-greedy"}, default="groot"
+        How the worst case of a split is found, and what becomes of the rows. "groot": exactly, over all thresholds that
+        shifted values suggest, and rows go down as the attacker would send them. The others are those of Chen et al.
+        (2019): thresholds lie midway between values, and rows go down by their own values. "chen" takes the worst of
+        four cases (nobody moves; all rows whose reach meets both sides go left; all go right; all change sides),
+        "chen-greedy" moves these rows one by one while that brings the class mix of both sides nearer. Both are there
+        for comparison, and for Gini and entropy, numerical features and `rho=1` only; "chen-greedy" takes no sample
+        weights.
     criterion : {"gini", "entropy", "error"}, default="gini"
         Impurity of a node. "error" is the adversarial 0/1 loss; equal splits are told apart by Gini impurity.
     max_depth : int or None, default=None
@@ -85,6 +94,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     ----------
     D. Vos and S. Verwer, "Efficient Training of Robust Decision Trees Against Adversarial Examples", ICML 2021.
 
+    H. Chen, H. Zhang, D. Boning and C.-J. Hsieh, "Robust Decision Trees Against Adversarial Examples", ICML 2019.
+
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier, adversarial_accuracy, load_dataset
@@ -100,6 +111,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         *,
         attacking_classes: Any = None,
         rho: float = 1.0,
+        attacker: str = "groot",
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -115,6 +127,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.threat = threat
         self.attacking_classes = attacking_classes
         self.rho = rho
+        self.attacker = attacker
         self.criterion = criterion
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -152,8 +165,28 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
         options = check_grow_options(self, len(matrix), schema.n_features)
+        options = replace(options, attacker=self._check_attacker(schema, sample_weight))
         ensemble = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)
         return self._keep(ensemble, classes, threat)
+
+    def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
+        """Return the attacker, or say why it cannot be had with the other parameters or this table."""
+        attacker = self.attacker
+        if not isinstance(attacker, str) or attacker not in ATTACKERS:
+            raise ValueError(f"attacker={attacker!r}: expected one of {', '.join(map(repr, ATTACKERS))}")
+        if attacker == "groot":
+            return attacker
+        if self.criterion == "error":
+            raise ValueError(f"criterion='error': with attacker={attacker!r}, expected 'gini' or 'entropy'")
+        if self.rho != 1.0:
+            raise ValueError(f"rho={self.rho!r}: with attacker={attacker!r}, expected 1.0")
+        for feature, labels in enumerate(schema.categories):
+            if labels is not None:
+                name = feature if schema.feature_names is None else schema.feature_names[feature]
+                raise ValueError(f"X: column {name!r} is categorical; attacker={attacker!r} takes numbers only")
+        if attacker == "chen-greedy" and sample_weight is not None:
+            raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
+        return attacker
 
     @property
     def feature_importances_(self) -> np.ndarray:

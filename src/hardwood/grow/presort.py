@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hardwood._kernels import growing, nominal
+from hardwood._kernels import growing
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.orders import CLASS_BIT, make_scratch, presort
 from hardwood.reach import Reach
@@ -26,19 +26,6 @@ def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:
     slots = np.column_stack([last_slot - two_orders, last_slot])
     elsewhere = np.array([matrix is not None for matrix in reach.categories])
     return growing.Moves(shift=shift, slots=slots, elsewhere=elsewhere)
-
-
-def lay_out_categories(reach: Reach, attacks: np.ndarray) -> nominal.Categories | None:
-    """The category matrices one after another; None for a table without categorical features."""
-    matrices, start, size = reach.pack_categories()
-    if not size.any():
-        return None
-    return nominal.Categories(
-        size=size,
-        reach=matrices,
-        reach_start=start,
-        attacks=attacks,
-    )
 
 
 def fill_orders(

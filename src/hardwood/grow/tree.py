@@ -40,7 +40,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardwood._kernels import growing, nominal
-from hardwood._kernels.categories import Partition, make_partition
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.nodes import NODE, Limits
 from hardwood._kernels.orders import MAX_ROWS
@@ -48,11 +47,13 @@ from hardwood._kernels.scanning import BLOCK
 from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
 from hardwood.bit_sets import pack_sets
 from hardwood.ensemble import TreeEnsemble
-from hardwood.grow.presort import fill_orders, lay_out_categories, lay_out_moves
+from hardwood.grow.presort import fill_orders, lay_out_moves
+from hardwood.grow.searches import Search, search_categories, search_doubts
 from hardwood.reach import Reach
 from hardwood.table import Schema
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
+ATTACKERS = ("groot", "chen", "chen-greedy")
 
 # Nodes with fewer samples are not worth handing to threads.
 LARGE_NODE = 1 << 14
@@ -73,6 +74,7 @@ class GrowOptions:
     max_leaf_nodes: int | None
     seed: int
     n_threads: int
+    attacker: str = "groot"
 
 
 def grow_tree(
@@ -97,12 +99,17 @@ def grow_tree(
     if len(X) > MAX_ROWS:
         raise ValueError(f"X has {len(X)} rows; at most {MAX_ROWS} are supported.")
     attacks = reach.attacks & (options.rho > 0.0)
-    with _threads(options.n_threads) as run:
+    limits = _limits(attacks, options)
+    if options.attacker == "groot":
         moves = lay_out_moves(reach, attacks)
+        search = search_categories(reach, attacks, with_rows=limits.min_leaf > 0.0)
+    else:  # rows stay where they are, and what an attacker could do is left to the search
+        moves = lay_out_moves(reach, np.zeros(2, dtype=bool))
+        moves = moves._replace(elsewhere=np.ones(len(reach.left), dtype=bool))
+        search = search_doubts(reach, attacks, greedy=options.attacker == "chen-greedy")
+    with _threads(options.n_threads) as run:
         samples = _prepare(X, is_one, sample_weight, class_weight, attacks, moves, options, run)
-        grower = _Grower(
-            samples, moves, lay_out_categories(reach, attacks), _limits(samples, options), run, options.n_threads
-        )
+        grower = _Grower(samples, moves, search, limits, run, options.n_threads)
         grower.plant(is_one, options.seed)
         grower.grow()
     return _harvest(grower, schema, classes)
@@ -160,8 +167,8 @@ def _prepare(
     )
 
 
-def _limits(samples: growing.Samples, options: GrowOptions) -> Limits:
-    whole_rows = samples.parts[0] == samples.parts[2] == 1.0
+def _limits(attacks: np.ndarray, options: GrowOptions) -> Limits:
+    whole_rows = options.rho == 1.0 or not attacks.any()
     any_leaf = options.min_samples_leaf <= 1 and whole_rows
     return Limits(
         criterion=CRITERIA[options.criterion],
@@ -180,7 +187,7 @@ class _Workspace(NamedTuple):
     """Scratch for one thread."""
 
     numbers: growing.Workspace
-    partition: Partition | None
+    scratch: Any  # of the search
 
 
 class _Grower:
@@ -190,19 +197,19 @@ class _Grower:
         self,
         samples: growing.Samples,
         moves: growing.Moves,
-        categories: nominal.Categories | None,
+        search: Search | None,
         limits: Limits,
         run: Runner,
         n_threads: int,
     ) -> None:
         self.samples = samples
         self.moves = moves
-        self.categories = categories
+        self.search = search
         self.limits = limits
         self.run = run
         self.n_threads = n_threads
         self.nodes = np.zeros(0, dtype=NODE)
-        n_categories = 0 if categories is None else int(categories.size.max())
+        n_categories = 0 if search is None else search.n_categories
         self.sides = np.zeros((0, n_categories), dtype=np.uint8)  # see nominal.py
         self.frontier = growing.Frontier(np.empty(0, dtype=np.int64), np.zeros(4, dtype=np.int64))
         self._resize(256)
@@ -230,22 +237,22 @@ class _Grower:
 
     def grow(self) -> None:
         """Split the frontier's nodes until none is left; large ones with all threads."""
-        threaded, has_categories = self.n_threads > 1, self.categories is not None
+        threaded, searches = self.n_threads > 1, self.search is not None
         works = [self._workspace() for _ in range(self.n_threads)]
         if threaded:
             self._evaluate(0, works)
-        elif has_categories:
-            self._search_categories(0, 1, works[0])
+        elif searches:
+            self._search(0, 1, works[0])
         while True:
             context = (self.samples, self.moves, self.limits, self.nodes, self.sides, self.frontier)
             large = LARGE_NODE if threaded else _NEVER
-            reason, node = growing.grow(*context, large, has_categories, works[0].numbers)
+            reason, node = growing.grow(*context, large, searches, works[0].numbers)
             if reason == growing.DONE:
                 return
             if reason == growing.FULL:
                 self._resize(2 * len(self.nodes))
             elif reason == growing.NEW:
-                self._search_categories(node, 2, works[0])
+                self._search(node, 2, works[0])
             elif growing.split(*context, node, works[0].numbers):
                 shares = zip(_shares((0, self.samples.X.shape[1]), self.n_threads), works, strict=False)
                 divided = (self.samples, self.moves, self.nodes, node)
@@ -262,8 +269,8 @@ class _Grower:
         begin, end = 0, min(self.limits.max_features, n_features)
         while begin < n_features:  # once, unless none of the first max_features features can split
             shares = list(zip(_shares((begin, end), self.n_threads), works, strict=False))
-            if self.categories is not None:
-                self._share_categories(node, shares)
+            if self.search is not None:
+                self._share_search(self.search, node, shares)
             found = self.run(growing.search, [(*context, node, *share, work.numbers) for share, work in shares])
             best = max(found, key=itemgetter(0))  # the first of equals, as in one thread
             if best[1] >= 0:
@@ -271,23 +278,25 @@ class _Grower:
                 return
             begin, end = end, end + 1
 
-    def _search_categories(self, node: int, n_nodes: int, work: _Workspace) -> None:
-        """Find new nodes' best splits by categories; they keep them for the search over numbers to beat."""
-        context = (self.samples, self.moves.slots, self.categories, self.limits, self.nodes, self.sides, node)
-        features = (0, self.samples.X.shape[1], work.numbers.features)
-        found = slice(node, node + n_nodes)
-        nominal.search(*context, *features, work.partition, self.nodes[found], self.sides[found])
+    def _search(self, node: int, n_nodes: int, work: _Workspace) -> None:
+        """Let the search look at new nodes, which keep what it finds."""
+        search, found = self.search, slice(node, node + n_nodes)
+        if search is not None:
+            search.kernel(
+                self.samples, self.moves.slots, search.problem, self.limits, self.nodes, self.sides, node, 0,
+                self.samples.X.shape[1], work.numbers.features, work.scratch, self.nodes[found], self.sides[found],
+            )  # fmt: skip
 
-    def _share_categories(self, node: int, shares: list[tuple[tuple[int, int], _Workspace]]) -> None:
+    def _share_search(self, search: Search, node: int, shares: list[tuple[tuple[int, int], _Workspace]]) -> None:
         """The same for one node, the features shared out among the threads."""
-        context = (self.samples, self.moves.slots, self.categories, self.limits, self.nodes, self.sides, node)
+        context = (self.samples, self.moves.slots, search.problem, self.limits, self.nodes, self.sides, node)
         found = np.tile(self.nodes[node : node + 1], (len(shares), 1))
         sides = np.tile(self.sides[node : node + 1], (len(shares), 1, 1))
         calls = [
-            (*context, *share, work.numbers.features, work.partition, found[k], sides[k])
+            (*context, *share, work.numbers.features, work.scratch, found[k], sides[k])
             for k, (share, work) in enumerate(shares)
         ]
-        self.run(nominal.search, calls)
+        self.run(search.kernel, calls)
         best = found["gain"].argmax()
         self.nodes[node], self.sides[node] = found[best, 0], sides[best, 0]
 
@@ -302,11 +311,7 @@ class _Grower:
                 tally=np.empty(16),
                 spill=np.empty(n_samples, dtype=np.uint32),
             ),
-            partition=(
-                None
-                if self.categories is None
-                else make_partition(self.sides.shape[1], with_rows=self.limits.min_leaf > 0.0)
-            ),
+            scratch=None if self.search is None else self.search.make_scratch(),
         )
 
 
@@ -329,10 +334,10 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
     inner = np.flatnonzero(~is_leaf)
     heavier_left[inner] = cover[left[inner]] >= cover[left[inner] + 1]
     left_sets = {}
-    if grower.categories is not None:
-        count = grower.categories.size[feature]
-        for node in inner[count[inner] > 0].tolist():
-            sides = grower.sides[node, : count[node]]
+    for node in inner[nodes["cut"][inner] < 0].tolist():
+        labels = schema.categories[feature[node]]
+        if labels is not None:
+            sides = grower.sides[node, : len(labels) + 1]
             # Where nobody could sit, as in categories never seen, the heavier child is the better guess.
             left_sets[node] = np.where(sides & nominal.IDLE, heavier_left[node], sides & nominal.STAYS_RIGHT == 0)
     start, words = pack_sets(n_nodes, left_sets)
