@@ -2,6 +2,9 @@
 
 Tables scaled to [0, 1], five stratified folds, exact adversarial accuracy on the folds held out. A row that
 is undecided after the time limit counts as vulnerable, and is counted.
+
+The models, the radii and the defaults of HardenedClassifier were chosen by looking at these tables (all but ionosphere),
+on two folds of the split of seed 1; the default seed is another, but the tables are the same. Larger models gain less.
 """
 
 import argparse
@@ -41,7 +44,7 @@ def score(model: Any, X: np.ndarray, y: np.ndarray, epsilon: float, time_limit: 
 def run(base: Any, X: np.ndarray, y: np.ndarray, epsilon: float, arguments: argparse.Namespace) -> dict[str, Any]:
     """Cross-validate a model before and after."""
     before, after, seconds = [], [], []
-    for train, test in StratifiedKFold(5, shuffle=True, random_state=1).split(X, y):
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=arguments.seed).split(X, y):
         natural = clone(base).fit(X[train], y[train])
         start = time.process_time()
         hardened = HardenedClassifier(base, epsilon, method=arguments.method, rounds=arguments.rounds)
@@ -60,6 +63,8 @@ def run(base: Any, X: np.ndarray, y: np.ndarray, epsilon: float, arguments: argp
         "adversarial": adversarial,
         "hardened adversarial": hard_adversarial,
         "gain": hard_adversarial - adversarial,
+        "± over folds": np.std([b[1] - a[1] for a, b in zip(before, after, strict=True)], ddof=1),
+        "folds raised": sum(b[1] > a[1] for a, b in zip(before, after, strict=True)),
         "undecided": int(5 * (unknown + hard_unknown)),
         "fit s": np.mean(seconds),
     }
@@ -71,6 +76,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--method", default="lowest")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=2, help="of the folds")
     parser.add_argument("--time-limit", type=float, default=5.0)
     arguments = parser.parse_args()
     records: list[dict[str, Any]] = []
