@@ -172,6 +172,12 @@ class TestSplits:
             model = TreantClassifier(0.1, thresholds=thresholds).fit(X, [0, 0, 1, 1])
             assert adversarial_accuracy(model, X, [0, 0, 1, 1], 0.1) >= 0.5
 
+    def test_midway_between_numbers_beside_categories(self) -> None:
+        """Categories have infinite ends, and the middle between two infinities warned of an invalid value."""
+        X = pd.DataFrame({"x": [1.0, 2.0, 5.0, 6.0], "c": pd.Categorical(["a", "b", "a", "b"])})
+        model = TreantClassifier({"x": 1.0, "c": "<>"}, thresholds="midway").fit(X, [0, 0, 1, 1])
+        assert model.ensemble_.threshold[0] == 3.5
+
 
 def check(model: TreantClassifier, X: Any, y: np.ndarray, weight: np.ndarray, max_depth: int, min_leaf: int) -> None:
     """Hold a tree against the definition, and see that attackers end where they were counted (attack invariance)."""

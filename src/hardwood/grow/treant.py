@@ -145,11 +145,12 @@ def _between_ends(low: np.ndarray, high: np.ndarray, size: np.ndarray) -> np.nda
     """Return the thresholds midway between neighbouring ends of what rows can reach, feature by feature."""
     ends = np.sort(np.concatenate([low, high], axis=1), axis=1)
     below, above = ends[:, :-1], ends[:, 1:]
-    middle = 0.5 * below + 0.5 * above
-    middle = np.where((below <= middle) & (middle < above), middle, below)
     largest = np.finfo(np.float64).max
-    width = _tie_width(np.maximum(np.abs(below), np.abs(above)), size[:, None])
-    apart = (above - below > width) & (below > -largest) & (above < largest)
+    with np.errstate(invalid="ignore", over="ignore"):  # categories have infinite ends, and no thresholds
+        middle = 0.5 * below + 0.5 * above
+        width = _tie_width(np.maximum(np.abs(below), np.abs(above)), size[:, None])
+        apart = (above - below > width) & (below > -largest) & (above < largest)
+    middle = np.where((below <= middle) & (middle < above), middle, below)
     return np.sort(np.where(apart, middle, np.inf), axis=1)
 
 
