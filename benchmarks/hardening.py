@@ -3,8 +3,9 @@
 Tables scaled to [0, 1], five stratified folds, exact adversarial accuracy on the folds held out. A row that
 is undecided after the time limit counts as vulnerable, and is counted.
 
-The models, the radii and the defaults of HardenedClassifier were chosen by looking at these tables (all but ionosphere),
-on two folds of the split of seed 1; the default seed is another, but the tables are the same. Larger models gain less.
+The models, the radii and the defaults of HardenedClassifier were chosen by looking at these tables (all but
+ionosphere), on two folds of the split of seed 1; the default seed is another, but the tables are the same. Larger
+models gain less.
 """
 
 import argparse
