@@ -48,6 +48,11 @@ class Reach:
         movable = self.left.any() or self.right.any() or any(off_diagonal)
         return not (movable and self.attacks.any())
 
+    def select(self, columns: np.ndarray) -> "Reach":
+        """Return what an attacker may do to some columns."""
+        categories = tuple(self.categories[j] for j in columns.tolist())
+        return Reach(self.left[columns], self.right[columns], categories, self.attacks)
+
     def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and the highest value that each number can be moved to.
 
@@ -79,7 +84,7 @@ class Reach:
         (array([2. , 1.5]), array([2. , 2.5]))
         """
         lo, hi = self.interval(X)
-        if class_index is not None:
+        if class_index is not None and not self.attacks.all():
             still = ~self.attacks[class_index]
             lo[still] = hi[still] = X[still]
         return lo, hi
@@ -105,14 +110,17 @@ class Reach:
         return np.asarray(inside.all(axis=1))
 
     def open_codes(self, X: np.ndarray, class_index: np.ndarray) -> np.ndarray:
-        """Say of each row which categories it can be given: a column per category of every categorical feature."""
-        columns = [np.empty((len(X), 0), dtype=bool)]
+        """Say of each row which categories it can be given: a column per category of every categorical feature.
+
+        What is said of a category that is missing means nothing.
+        """
+        columns = []
         for j, allowed in enumerate(self.categories):
             if allowed is not None:
-                own = X[:, j].astype(np.intp)
+                own = np.nan_to_num(X[:, j]).astype(np.intp)
                 stay = np.eye(len(allowed), dtype=bool)[own]
                 columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
-        return np.concatenate(columns, axis=1)
+        return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
 
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""

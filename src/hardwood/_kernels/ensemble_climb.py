@@ -84,11 +84,11 @@ def _move(model, place, search, axis, cell):
 
 
 @inner
-def _start(model, place, search):
-    """Start at the row; where it lies outside of its box, at the nearest cell, or the first category."""
+def _start(model, place, search, fresh):
+    """Start at the row, or go on from where the last climb ended; outside of the box, from the nearest cell of it."""
     chosen, n_features = search.chosen, model.n_categories.shape[0]
     for axis in range(place.own.shape[0]):
-        chosen[axis] = min(max(place.own[axis], place.low[axis]), place.high[axis])
+        chosen[axis] = min(max(place.own[axis] if fresh else chosen[axis], place.low[axis]), place.high[axis])
     for j in range(n_features):
         begin = n_features + model.category_start[j]
         some = np.int64(-1)
@@ -100,27 +100,57 @@ def _start(model, place, search):
 
 
 @inner
-def climb(model, leaves, place, search, level, target):
-    """Go from the row to larger sums, one axis at a time, until one is at least `target`; the sum reached."""
-    _start(model, place, search)
-    gain, n_features, chosen = search.loss, model.n_categories.shape[0], search.chosen
+def _find_moves(model, place, search):
+    """The best move on each axis: its gain goes to `search.cheapest`, its cell to `search.front`; the best axis."""
+    gain, best_gain, best_cell = search.loss, search.cheapest, search.front
+    n_features, chosen = model.n_categories.shape[0], search.chosen
+    best, best_axis = 0.0, np.int64(-1)
+    for i in range(place.n_active[0]):
+        axis = place.active[i]
+        low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
+        running, most = 0.0, 0.0
+        for cell in range(low, high + 1):
+            running += gain[at + cell]
+            if running > most and cell != chosen[axis] and (axis < n_features or cell == 1):
+                most = running
+                best_cell[axis] = cell
+        best_gain[axis] = most
+        if most > best:
+            best, best_axis = most, np.int64(axis)
+    return best_axis
+
+
+@inner
+def climb(model, leaves, place, search, level, target, fresh):
+    """Go to larger sums until one is at least `target`, from the row or from the last climb's end; the sum reached.
+
+    Numbers that gain at least half as much as the best move are moved along with it. Where moves get in each other's
+    way, only the best one is made.
+    """
+    _start(model, place, search, fresh)
+    n_features, chosen = model.n_categories.shape[0], search.chosen
+    best_gain, best_cell, moved, before = search.cheapest, search.front, search.pending, search.back
+    n_moved, promised = 0, -np.inf
     while True:
         total = _find_gains(model, leaves, place, search, level)
         if total >= target:
             return total
-        best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
+        if n_moved > 1 and total < promised:
+            for i in range(1, n_moved):
+                chosen[moved[i]] = before[moved[i]]
+            n_moved = 1
+            continue
+        best_axis = _find_moves(model, place, search)
+        # Less than this is rounding, and the climb would not end.
+        if best_axis < 0 or total + best_gain[best_axis] <= total + 1e-12 * abs(total):
+            return total
+        promised, n_moved = total + best_gain[best_axis], 1
+        _move(model, place, search, best_axis, best_cell[best_axis])
         for i in range(place.n_active[0]):
             axis = place.active[i]
-            low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
-            running = 0.0
-            for cell in range(low, high + 1):
-                running += gain[at + cell]
-                if running > best and cell != chosen[axis] and (axis < n_features or cell == 1):
-                    best, best_axis, best_cell = running, np.int64(axis), cell
-        # Less than this is rounding, and the climb would not end.
-        if best_axis < 0 or total + best <= total + 1e-12 * abs(total):
-            return total
-        _move(model, place, search, best_axis, best_cell)
+            if axis < n_features and axis != best_axis and 2.0 * best_gain[axis] > best_gain[best_axis]:
+                moved[n_moved], before[axis], chosen[axis] = axis, chosen[axis], best_cell[axis]
+                n_moved += 1
 
 
 @inner

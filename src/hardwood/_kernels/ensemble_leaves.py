@@ -13,6 +13,8 @@ from hardwood._kernels.compiling import inner
 from hardwood._kernels.predicting import Trees, goes_left, in_left_set
 
 MISSING = -1  # the cell of a value that is missing
+# Infinity is not a value that an attacker can give a row.
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 class Model(NamedTuple):
@@ -84,8 +86,8 @@ def locate(model, x, low, high, allowed, place):
             place.own[j] = MISSING
         elif model.n_categories[j] == 0 and model.threshold_start[j + 1] > model.threshold_start[j]:
             place.own[j] = find_cell(model, j, x[j])
-            place.low[j] = find_cell(model, j, low[j])
-            place.high[j] = find_cell(model, j, high[j])
+            place.low[j] = find_cell(model, j, max(low[j], -LARGEST_FLOAT))
+            place.high[j] = find_cell(model, j, min(high[j], LARGEST_FLOAT))
         for code in range(model.n_categories[j]):
             at = model.category_start[j] + code
             axis = n_features + at

@@ -177,7 +177,7 @@ def _improve(model, rows, row, question, leaves, place, search, level, answers):
     x, label, numbers = rows.x[row], rows.label[row], search.numbers
     additive = question.norm != INFINITY_NORM
     wanted = search.bound[0] if question.goal == LARGEST else numbers[TARGET]
-    reached = climb(model, leaves, place, search, level, wanted)
+    reached = climb(model, leaves, place, search, level, wanted, level == 0)
     if question.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
         numbers[TARGET], numbers[ROUNDING] = np.nextafter(reached, np.inf), 0.0
@@ -286,8 +286,8 @@ def _note(question, search, status, is_last, row, answers):
 
 
 @kernel
-def search_rows(model, rows, first, rival, resume, question, leaves, place, search, answers):
-    """Answer the question for rows from `first` on.
+def search_rows(model, rows, first, end, rival, resume, question, leaves, place, search, answers):
+    """Answer the question for rows from `first` on, up to `end`.
 
     ANY: can the attacker give it another class? CHEAPEST: what is the nearest example? LARGEST: what is the largest sum
     (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM or UNFINISHED at a row and rival to come back to,
@@ -295,7 +295,7 @@ def search_rows(model, rows, first, rival, resume, question, leaves, place, sear
     """
     n_outputs = model.base_score.shape[0]
     numbers = search.numbers
-    for row in range(first, rows.x.shape[0]):
+    for row in range(first, end):
         label = rows.label[row]
         last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
         if not resume and rival == 0:
@@ -327,4 +327,4 @@ def search_rows(model, rows, first, rival, resume, question, leaves, place, sear
         if answers.status[row] != FOUND:
             answers.status[row] = NONE
         rival = np.int64(0)
-    return DONE, np.int64(rows.x.shape[0]), np.int64(0)
+    return DONE, np.int64(end), np.int64(0)

@@ -5,14 +5,13 @@ import numpy as np
 from hardwood._kernels.cells import Grid, Room, Scratch
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.descent import Points
-from hardwood.ensemble import TreeEnsemble
+from hardwood._kernels.ensemble_leaves import LARGEST_FLOAT
 from hardwood.reach import Reach
-from hardwood.verification.search import LARGEST_FLOAT, prepare
+from hardwood.verification.search import Prepared
 
 
-def make_grid(ensemble: TreeEnsemble) -> Grid:
+def make_grid(prepared: Prepared) -> Grid:
     """Number the cells of every feature, and say splits in those numbers."""
-    prepared = prepare(ensemble)
     model = prepared.model
     n_cells = np.where(model.n_categories > 0, model.n_categories, np.diff(model.threshold_start) + 1)
     # One before the first, for what is missing, and one past the last, where changes are undone.
@@ -39,7 +38,6 @@ def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) 
     """Return the cells of every row of an encoded matrix, and those that the attacker can move it to."""
     low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, label))
     own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
-    allowed = np.zeros((len(matrix), grid.n_categories.sum()), dtype=bool)
     for j, table in enumerate(reach.categories):
         if table is None:
             # A value is in the cell after all cuts that are less than it.
@@ -49,13 +47,9 @@ def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) 
         else:
             code = np.nan_to_num(matrix[:, j]).astype(np.intp)
             own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
-            stay = np.eye(len(table), dtype=bool)[code]
-            start = grid.category_start[j]
-            moves = reach.attacks[label][:, None]
-            allowed[:, start : start + len(table)] = np.where(moves, table[code], stay)
     missing = np.isnan(matrix)
     own[missing] = first[missing] = last[missing] = -1
-    return Room(frozen(matrix), own, first, last, allowed)
+    return Room(frozen(matrix), own, first, last, reach.open_codes(matrix, label))
 
 
 def make_scratch(grid: Grid, depth: int) -> Scratch:

@@ -8,6 +8,7 @@ from hardwood._kernels import descent
 from hardwood.attacks.grid import find_rooms, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
+from hardwood.verification.search import prepare
 
 NORMS = {np.inf: descent.INF, 0: 0, 1: 1, 2: 2}
 
@@ -32,14 +33,16 @@ def attack_locally(
 
     method : one of LOCAL_METHODS; see `attack`. guess : a radius to begin with, for the heuristic.
     """
-    grid = make_grid(ensemble)
-    found = np.zeros(len(matrix), dtype=bool)
-    examples = np.full_like(matrix, np.nan)
+    prepared = prepare(ensemble)
+    used = prepared.used
+    grid, reach, weight, x = make_grid(prepared), reach.select(used), weight[used], matrix[:, used]
+    found = np.zeros(len(x), dtype=bool)
+    examples = np.full_like(x, np.nan)
 
     def attack_chunk(start: int) -> None:
         rows = slice(start, start + CHUNK)
         work = (make_points(grid), make_scratch(grid, ensemble.max_depth), found[rows], examples[rows])
-        rooms = find_rooms(grid, reach, matrix[rows], label[rows])
+        rooms = find_rooms(grid, reach, x[rows], label[rows])
         if method == "heuristic":
             descent.attack_nearby(grid, rooms, label[rows], NORMS[norm], weight, guess, *work)
         elif method == "coordinate":
@@ -48,5 +51,8 @@ def attack_locally(
             descent.attack_deeply(grid, rooms, label[rows], weight, *work)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(attack_chunk, range(0, len(matrix), CHUNK)))
-    return found, examples
+        list(pool.map(attack_chunk, range(0, len(x), CHUNK)))
+    wide = np.full_like(matrix, np.nan)
+    wide[found] = matrix[found]
+    wide[np.ix_(found, used)] = examples[found]
+    return found, wide

@@ -1,5 +1,6 @@
 """An ensemble and a threat made ready for searching, row by row."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from hardwood._kernels.ensemble_leaves import Leaves, Model, Place
 from hardwood._kernels.ensemble_search import Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
+from hardwood.table import Schema
 
 
 class Workspace(NamedTuple):
@@ -37,6 +39,17 @@ def find_trees(ensemble: TreeEnsemble) -> np.ndarray:
             tree[child] = tree[level]
         level = np.concatenate([ensemble.left[level], ensemble.right[level]])
     return tree
+
+
+def drop_unused(ensemble: TreeEnsemble) -> tuple[TreeEnsemble, np.ndarray]:
+    """Return the ensemble as one of the columns alone that it looks at, and these columns; at least one."""
+    schema, looks = ensemble.schema, ensemble.feature >= 0
+    used = np.unique(ensemble.feature[looks]) if looks.any() else np.zeros(1, dtype=np.intp)
+    if len(used) == schema.n_features:
+        return ensemble, used
+    feature = np.where(looks, np.searchsorted(used, ensemble.feature), ensemble.feature).astype(np.int32)
+    narrow = Schema(len(used), None, tuple(schema.categories[j] for j in used.tolist()), schema.accepts_missing)
+    return replace(ensemble, feature=feature, schema=narrow), used
 
 
 def make_model(ensemble: TreeEnsemble) -> Model:

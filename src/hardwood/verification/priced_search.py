@@ -39,18 +39,6 @@ class _Options(NamedTuple):
     cost: np.ndarray
 
 
-class _Box:
-    """One row's box in the place of a reach, for the search to read."""
-
-    def __init__(self, low: np.ndarray, high: np.ndarray, categories: tuple[np.ndarray | None, ...], n: int) -> None:
-        self.low, self.high, self.categories = low, high, categories
-        self.attacks = np.ones(n, dtype=bool)
-
-    def box(self, X: np.ndarray, class_index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return both ends for the one row there is."""
-        return self.low[None], self.high[None]
-
-
 class PricedSearch:
     """An ensemble and a priced reach, ready to be asked about rows."""
 
@@ -114,19 +102,18 @@ class PricedSearch:
         self, x: np.ndarray, label: int, options: list[_Options], kept: list[np.ndarray], time_limit: float
     ) -> tuple[int, np.ndarray, float]:
         """Ask the exact search about the box around the kept pieces: (status, example, bound)."""
-        low, high = x.copy(), x.copy()
-        categories: list[np.ndarray | None] = []
-        for feature, (option, keep) in enumerate(zip(options, kept, strict=True)):
+        low, high = x[None].copy(), x[None].copy()
+        allowed = [np.empty(0, dtype=bool)]
+        for feature in self.search.used.tolist():
+            option, keep = options[feature], kept[feature]
             if self.reach.category_cost[feature] is None:
-                low[feature], high[feature] = option.low[keep].min(), option.high[keep].max()
-                categories.append(None)
+                low[0, feature], high[0, feature] = option.low[keep].min(), option.high[keep].max()
             else:
-                allowed = np.eye(len(keep), dtype=bool)
-                allowed[int(x[feature])] = keep
-                categories.append(allowed)
-        self.search.reach = _Box(low, high, tuple(categories), len(self.ensemble.labels))  # type: ignore[assignment]
+                allowed.append(keep)
+        used = self.search.used
+        box = (low[:, used], high[:, used], np.concatenate(allowed)[None])
         self.search.time_limit = max(time_limit, 0.0)
-        answers = self.search.decide(x[None], np.array([label]))
+        answers = self.search.decide(x[None], np.array([label]), box)
         return int(answers.status[0]), answers.example[0], float(answers.bound[0])
 
 

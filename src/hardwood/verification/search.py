@@ -1,6 +1,5 @@
 """Running the kernels over all rows: threads, time limits, room that grows when a row needs more."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,12 @@ from hardwood._kernels.ensemble_leaves import Model
 from hardwood._kernels.ensemble_search import ANY, CHEAPEST, LARGEST, NO_ROOM, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
-from hardwood.verification.engine import Workspace, find_trees, make_model, make_workspace
+from hardwood.verification.engine import Workspace, drop_unused, find_trees, make_model, make_workspace
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
-# Infinity is not a value that an attacker can give a row.
-LARGEST_FLOAT = float(np.finfo(np.float64).max)
+# What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Rows.
+Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Rows handed to a thread at a time.
 CHUNK = 16
 
@@ -48,6 +47,8 @@ def rounding_doubt(ensemble: TreeEnsemble) -> float:
 class Prepared:
     """What searching an ensemble takes, made once for each."""
 
+    ensemble: TreeEnsemble  # of the columns alone that it looks at
+    used: np.ndarray  # these columns
     model: Model
     doubt: float
     spare: list[tuple[int, Workspace]]  # of threads that are done, with their scale
@@ -59,7 +60,8 @@ _prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
 def prepare(ensemble: TreeEnsemble) -> Prepared:
     """Lay an ensemble out for searching, or take what was laid out before."""
     if ensemble not in _prepared:
-        _prepared[ensemble] = Prepared(make_model(ensemble), rounding_doubt(ensemble), [])
+        narrow, used = drop_unused(ensemble)
+        _prepared[ensemble] = Prepared(narrow, used, make_model(narrow), rounding_doubt(narrow), [])
     return _prepared[ensemble]
 
 
@@ -76,13 +78,26 @@ class RowSearch:
     norm: float = np.inf
 
     def __post_init__(self) -> None:
-        prepared = prepare(self.ensemble)
-        self.model, self.doubt, self._spare = prepared.model, prepared.doubt, prepared.spare
-        self._stop = threading.Event()
+        self._prepared = prepare(self.ensemble)
+        used = self._prepared.used
+        self._narrow = len(used) < self.ensemble.schema.n_features
+        self._reach = self.reach.select(used) if self._narrow else self.reach
+        self._weight = self.weight[used]
+        self._stop = False  # tells threads to leave off
 
-    def decide(self, matrix: np.ndarray, label: np.ndarray) -> ensemble_rows.Answers:
-        """Ask of every row whether the attacker can give it another class."""
-        return self._run(ANY, matrix, label)
+    @property
+    def used(self) -> np.ndarray:
+        """The columns that the ensemble looks at."""
+        return self._prepared.used
+
+    @property
+    def doubt(self) -> float:
+        """How far sums of leaf values may be from the model's own."""
+        return self._prepared.doubt
+
+    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> ensemble_rows.Answers:
+        """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
+        return self._run(ANY, matrix, label, box=box)
 
     def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> ensemble_rows.Answers:
         """Find the nearest example of every row; `guess` is a radius to begin with."""
@@ -93,19 +108,29 @@ class RowSearch:
         return self._run(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign)
 
     def _run(
-        self, goal: int, matrix: np.ndarray, label: np.ndarray, guess: float = 0.0, sign: int = 1
+        self,
+        goal: int,
+        matrix: np.ndarray,
+        label: np.ndarray,
+        guess: float = 0.0,
+        sign: int = 1,
+        box: Box | None = None,
     ) -> ensemble_rows.Answers:
         n_rows = len(matrix)
+        x = matrix[:, self.used] if self._narrow else matrix
+        if box is None:
+            box = (*self._reach.box(x, label), self._reach.open_codes(x, label))
+        rows = ensemble_rows.Rows(x, *box, label.astype(np.intp, copy=False))
         question = self._question(goal, sign)
         answers = ensemble_rows.Answers(
             status=np.full(n_rows, UNFINISHED),
             bound=np.full(n_rows, np.inf),
-            example=np.full_like(matrix, np.nan),
+            example=np.full(x.shape, np.nan),
             distance=np.full(n_rows, guess),
             certified=np.zeros(n_rows),
         )
-        chunks = [(question, matrix, label, answers, start) for start in range(0, n_rows, CHUNK)]
-        self._stop.clear()
+        chunks = [(question, rows, start, min(start + CHUNK, n_rows), answers) for start in range(0, n_rows, CHUNK)]
+        self._stop = False
         done = 0
         try:
             for size in self._run_chunks(chunks):
@@ -114,7 +139,15 @@ class RowSearch:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
             pass  # what has been decided is kept; the rest stays unknown
-        return answers
+        return answers._replace(example=self._widen(answers.example, matrix)) if self._narrow else answers
+
+    def _widen(self, example: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        """Return examples with all columns; those that the ensemble does not look at are left alone."""
+        used = self.used
+        wide = matrix.copy()
+        wide[:, used] = example
+        wide[np.isnan(example).all(axis=1) & ~np.isnan(matrix[:, used]).all(axis=1)] = np.nan  # there is none
+        return wide
 
     def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
@@ -128,24 +161,10 @@ class RowSearch:
                 for job in jobs:
                     yield job.result()
             except BaseException:
-                self._stop.set()
+                self._stop = True
                 for job in jobs:
                     job.cancel()
                 raise
-
-    def _rows(self, matrix: np.ndarray, label: np.ndarray, part: slice) -> ensemble_rows.Rows:
-        x, index = matrix[part], label[part]
-        low, high = self.reach.box(x, index)
-        allowed = np.zeros((len(x), self.model.n_categories.sum()), dtype=bool)
-        for j in np.flatnonzero(self.model.n_categories).tolist():
-            table = self.reach.categories[j]
-            assert table is not None
-            own = np.nan_to_num(x[:, j]).astype(np.intp)  # what is missing stays so; the kernels see to that
-            begin = self.model.category_start[j]
-            stay = np.eye(len(table), dtype=bool)[own]
-            moves = self.reach.attacks[index][:, None]
-            allowed[:, begin : begin + len(table)] = np.where(moves, table[own], stay)
-        return ensemble_rows.Rows(x, np.maximum(low, -LARGEST_FLOAT), np.minimum(high, LARGEST_FLOAT), allowed, index)
 
     def _question(self, goal: int, sign: int) -> ensemble_rows.Question:
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
@@ -155,7 +174,7 @@ class RowSearch:
             rounding=2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2),
             max_work=0 if self.time_limit == 0 else WORK,
             norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
-            weight=self.weight,
+            weight=self._weight,
             goal=goal,
             sign=sign,
         )
@@ -163,25 +182,25 @@ class RowSearch:
     def _run_chunk(
         self,
         question: ensemble_rows.Question,
-        matrix: np.ndarray,
-        label: np.ndarray,
+        rows: ensemble_rows.Rows,
+        first: int,
+        last: int,
         answers: ensemble_rows.Answers,
-        start: int,
     ) -> int:
         """Work through the rows of one chunk; how many there are."""
-        part = slice(start, min(start + CHUNK, len(matrix)))
-        rows = self._rows(matrix, label, part)
-        mine = ensemble_rows.Answers(*(array[part] for array in answers))
-        scale, work = self._spare.pop() if self._spare else (1, make_workspace(self.ensemble, self.model, 1))
-        row, rival, resume = 0, 0, False
+        ensemble, model, spare = self._prepared.ensemble, self._prepared.model, self._prepared.spare
+        scale, work = spare.pop() if spare else (1, make_workspace(ensemble, model, 1))
+        row, rival, resume = first, 0, False
         since, current = time.monotonic(), -1
-        while row < len(rows.x) and not self._stop.is_set():
-            reason, row, rival = ensemble_rows.search_rows(self.model, rows, row, rival, resume, question, *work, mine)
+        while row < last and not self._stop:
+            reason, row, rival = ensemble_rows.search_rows(
+                model, rows, row, last, rival, resume, question, *work, answers
+            )
             resume = False
             if reason == NO_ROOM:
                 scale *= 2
                 numbers = work.search.numbers
-                work = make_workspace(self.ensemble, self.model, scale)
+                work = make_workspace(ensemble, model, scale)
                 work.search.numbers[:] = numbers
             elif reason == UNFINISHED:
                 now = time.monotonic()
@@ -191,5 +210,5 @@ class RowSearch:
                     row, rival = row + 1, 0
                 else:
                     resume = True
-        self._spare.append((scale, work))
-        return len(rows.x)
+        spare.append((scale, work))
+        return last - first
