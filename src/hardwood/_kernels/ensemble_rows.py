@@ -41,7 +41,7 @@ INFINITY_NORM = -1
 # Costs are kept finite: infinity means that there is no example.
 LARGEST_COST = 1e300
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
-HALVINGS, FAILURES = 6, 2
+HALVINGS, FAILURES = 12, 4
 
 
 class Rows(NamedTuple):
