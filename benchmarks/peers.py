@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,12 @@ from hardwood import TreeEnsemble
 from hardwood.table import Schema
 
 
-def groot_tree(epsilon: float, max_depth: int, features: int) -> Any:
+def groot_tree(
+    epsilon: float, max_depth: int, features: int, *, chen_heuristic: bool = False, random_state: int = 0
+) -> Any:
     """Make an unfitted tree of groot-trees; both classes move by ``epsilon`` in every feature.
+
+    With ``chen_heuristic`` its splits are scored by the four cases of Chen et al.
 
     Raises
     ------
@@ -28,7 +33,8 @@ def groot_tree(epsilon: float, max_depth: int, features: int) -> Any:
         max_depth=max_depth,
         attack_model=[epsilon] * features,
         one_adversarial_class=False,
-        random_state=0,
+        chen_heuristic=chen_heuristic,
+        random_state=random_state,
     )
 
 
@@ -69,26 +75,46 @@ def treant_tree(epsilon: float, max_depth: int, features: int) -> Any:
 
 
 def read_treant(tree: Any, features: int, classes: Any) -> TreeEnsemble:
-    """Turn a fitted TREANT of groot-trees, which keeps its nodes as linked objects, into a TreeEnsemble."""
-    nodes, children, position = [tree.root], {}, 0
+    """Turn a fitted TREANT of groot-trees into a TreeEnsemble."""
+    nodes, left = _unlink(tree.root, lambda node: [node.left, node.right])
+    score = np.array([node.prediction_score for node in nodes])
+    splits = [None if n.is_leaf() else (n.best_split_feature_id, n.best_split_feature_value) for n in nodes]
+    return _lay_out(splits, left, np.column_stack([1.0 - score, score]), features, classes)
+
+
+def read_groot(tree: Any, features: int, classes: Any) -> TreeEnsemble:
+    """Turn a fitted tree of groot-trees into a TreeEnsemble."""
+    nodes, left = _unlink(tree.root_, lambda node: [node.left_child, node.right_child])
+    value = np.array([node.value if node.is_leaf() else (0.5, 0.5) for node in nodes])
+    splits = [None if node.is_leaf() else (node.feature, node.threshold) for node in nodes]
+    return _lay_out(splits, left, value, features, classes)
+
+
+def _unlink(root: Any, children_of: Callable[[Any], list[Any]]) -> tuple[list[Any], np.ndarray]:
+    """Return linked nodes as a list, and the place of each left child; the right one follows it."""
+    nodes, left, position = [root], [], 0
     while position < len(nodes):
         node = nodes[position]
+        left.append(-1 if node.is_leaf() else len(nodes))
         if not node.is_leaf():
-            children[position] = len(nodes)
-            nodes += [node.left, node.right]
+            nodes += children_of(node)
         position += 1
-    left = np.array([children.get(k, -1) for k in range(len(nodes))], dtype=np.int32)
-    score = np.array([node.prediction_score for node in nodes])
+    return nodes, np.array(left, dtype=np.int32)
+
+
+def _lay_out(
+    splits: Sequence[tuple[int, float] | None], left: np.ndarray, value: np.ndarray, features: int, classes: Any
+) -> TreeEnsemble:
     return TreeEnsemble(
         root=np.zeros(1, dtype=np.int32),
-        feature=np.array([-1 if n.is_leaf() else n.best_split_feature_id for n in nodes], dtype=np.int32),
-        threshold=np.array([0.0 if n.is_leaf() else n.best_split_feature_value for n in nodes]),
+        feature=np.array([-1 if split is None else split[0] for split in splits], dtype=np.int32),
+        threshold=np.array([0.0 if split is None else split[1] for split in splits]),
         left=left,
         right=np.where(left < 0, -1, left + 1).astype(np.int32),
-        value=np.column_stack([1.0 - score, score]),
-        cover=np.ones(len(nodes)),
-        missing_left=np.zeros(len(nodes), dtype=bool),
-        category_start=np.full(len(nodes), -1),
+        value=value,
+        cover=np.ones(len(splits)),
+        missing_left=np.zeros(len(splits), dtype=bool),
+        category_start=np.full(len(splits), -1),
         category_words=np.empty(0, dtype=np.uint64),
         base_score=np.zeros(2),
         link="probability",

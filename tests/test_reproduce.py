@@ -20,7 +20,7 @@ from hardwood.plot.adversarial_gini import SplitCounts
 from hardwood.reproduction import Experiment, Outcome, write_report
 from hardwood.reproduction.comparison import explain_difference, judge
 from hardwood.reproduction.experiment import MethodScore
-from hardwood.reproduction.methods import METHODS
+from hardwood.reproduction.methods import METHODS, OTHERS_IN_OVERVIEW
 from hardwood.reproduction.page import write_page
 from hardwood.reproduction.pieces import Piece, Results, do_pieces
 from hardwood.reproduction.protocol import Score, Table
@@ -67,7 +67,16 @@ def test_methods_have_a_column_and_a_line_in_the_overview() -> None:
     stated = {line.method for line in OVERVIEW}
     for method in METHODS:
         assert method.key in columns
-        assert method.key in stated
+    assert {learner.key for learner in (*METHODS, *OTHERS_IN_OVERVIEW)} <= stated
+
+
+def test_what_the_authors_code_gives() -> None:
+    """The means over the tables that the benchmark prints."""
+    again = [table.authors_code for table in read_published().values()]
+    for method, means in {"chen": (0.756, 0.763), "groot": (0.766, 0.772)}.items():
+        least, greatest = np.mean([figures[method] for figures in again], axis=0)
+        assert (least, greatest) == pytest.approx(means, abs=0.001)
+        assert all(figures[method][0] <= figures[method][1] for figures in again)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -76,6 +85,7 @@ def test_scores_are_those_of_the_protocol(outcome: Outcome, table: str) -> None:
     X, y = data.data, data.target
     makers = {
         "natural": DecisionTreeClassifier(max_depth=4, random_state=1),
+        "chen": RobustTreeClassifier(threat=0.1, max_depth=4, attacker="chen"),
         "groot": RobustTreeClassifier(threat=0.1, max_depth=4),
     }
     for key, model in makers.items():
@@ -205,10 +215,12 @@ def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-def with_score(outcome: Outcome, adversarial: float, orders: list[float]) -> Outcome:
+def with_score(
+    outcome: Outcome, adversarial: float, orders: list[float], authors_code: tuple[float, float] | None = None
+) -> Outcome:
     """Return an outcome of one table and one method, GROOT, of which the paper says 0.7."""
     (method,) = [m for m in METHODS if m.key == "groot"]
-    score = MethodScore([], Score(0.8, 0.0), Score(adversarial, 0.0), Score(0.7, 0.03), 0.1)
+    score = MethodScore([], Score(0.8, 0.0), Score(adversarial, 0.0), Score(0.7, 0.03), 0.1, authors_code)
     table = Table("<table>", np.zeros((200, 1)), np.arange(200) % 2)
     key = (table.name, method.key)
     transfer = {"table": table.name, "groot to groot": adversarial}
@@ -243,6 +255,28 @@ def test_differences_are_explained(
     text = write_page(changed, {})
     assert ('<td class="differs">' in text) == (words is not None)
     assert "&lt;table&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("authors_code", "words"),
+    [
+        ((0.69, 0.71), "gives 0.690 to 0.710 on these folds: the published figure is among them"),
+        ((0.77, 0.79), "ours is among them, the published figure is not"),
+        ((0.73, 0.73), "gives 0.730 on these folds: between the published figure and ours"),
+        ((0.68, 0.69), "nearer to the published figure than ours"),
+        ((0.82, 0.83), "nearer to ours. The published figure is not what that code gives"),
+        (None, None),
+    ],
+    ids=["published", "ours", "between", "beyond the published", "beyond ours", "not asked"],
+)
+def test_the_authors_code_is_evidence(
+    outcome: Outcome, authors_code: tuple[float, float] | None, words: str | None
+) -> None:
+    changed = with_score(outcome, 0.78, [0.78], authors_code)
+    reason = str(explain_difference(changed, "<table>", changed.methods[0]))
+    assert "the mean is the same, above the published 0.700" in reason
+    assert ("groot-trees" in reason) == (words is not None)
+    assert words is None or words in reason
 
 
 def run(*args: object):

@@ -30,8 +30,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of the GROOT paper again, beside its published figures.
 
-    Cross-validates natural trees, GROOT and TREANT on the paper's tables, measures how fast they
-    are, draws the figures, and writes it all on one page. What is done is kept: after Ctrl-C the
+    Cross-validates natural trees, Chen et al., GROOT and TREANT on the paper's tables, measures how
+    fast they are, draws the figures, and writes it all on one page. What is done is kept: after Ctrl-C the
     same command goes on where it stopped.
 
     **Example:** hardwood reproduce --quick --output reproduction

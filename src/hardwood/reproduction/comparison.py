@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.experiment import MethodScore, Outcome
 from hardwood.reproduction.methods import Method
 from hardwood.reproduction.published import FOLDS
 
@@ -66,25 +66,63 @@ def mean_scores(outcome: Outcome, method: Method) -> tuple[float, float]:
 def explain_difference(outcome: Outcome, table: str, method: Method) -> str | None:
     """Say why a score differs from the published one by more than the bar; None if it does not.
 
-    A method that nothing random enters depends on the order of the columns in one way only: of splits that are equally
-    good it takes the first. So scores with the columns shuffled tell how much of the figure is chance.
+    There are two kinds of evidence. A method that nothing random enters depends on the order of the columns in one way
+    only: of splits that are equally good it takes the first. So scores with the columns shuffled tell how much of the
+    figure is chance. And what the authors' code gives on the same folds tells whether the published figure is one that
+    can be had.
     """
     orders = outcome.column_orders.get((table, method.key))
     if orders is None:
         return None
     score = outcome.scores[table, method.key]
     n_rows = next(len(t.y) for t in outcome.tables if t.name == table)
-    low, high = min(*orders, score.adversarial.mean), max(*orders, score.adversarial.mean)
     rows = round(abs(score.difference) * n_rows)
     size = f"{method.title} {signed(score.difference)}: {rows} of {n_rows} rows over the {FOLDS} folds."
-    ties = (
-        f"With the columns in {len(orders)} other orders, which decides nothing but ties between splits, the mean runs "
-        f"from {low:.3f} to {high:.3f}"
-    )
+    return " ".join([size, _weigh_ties(score, orders), *_weigh_authors_code(score)])
+
+
+def _weigh_ties(score: MethodScore, orders: list[float]) -> str:
+    """Say what the order of the columns does to a score."""
+    low, high = min(*orders, score.adversarial.mean), max(*orders, score.adversarial.mean)
+    if low == high:
+        ties = f"In {len(orders)} other orders of the columns, which decide ties between splits, the mean is the same"
+    else:
+        ties = (
+            f"With the columns in {len(orders)} other orders, which decides nothing but ties between splits, the mean "
+            f"runs from {low:.3f} to {high:.3f}"
+        )
     if low <= score.published.mean <= high:
-        return f"{size} {ties}: the published {score.published.mean:.3f} is among them."
+        return f"{ties}: the published {score.published.mean:.3f} is among them."
     side = "above" if score.difference > 0 else "below"
     is_usual = abs(score.difference) <= score.published.deviation
     deviation = f"the published deviation from fold to fold, {score.published.deviation:.3f}"
     rest = f"but it is less than {deviation}" if is_usual else f"and it is more than {deviation}"
-    return f"{size} {ties}, {side} the published {score.published.mean:.3f}: ties do not explain it all, {rest}."
+    return f"{ties}, {side} the published {score.published.mean:.3f}: ties do not explain it all, {rest}."
+
+
+def _weigh_authors_code(score: MethodScore) -> list[str]:
+    """Say what groot-trees makes of the published figure, if it has been asked."""
+    if score.authors_code is None:
+        return []
+    low, high = score.authors_code
+    gives = f"groot-trees, the authors' own code, gives {_span(low, high)} on these folds"
+    published, ours = (_gap(mean, low, high) for mean in (score.published.mean, score.adversarial.mean))
+    if published == 0.0:
+        return [f"{gives}: the published figure is among them, so its search makes the difference, not the data."]
+    if ours == 0.0:
+        return [f"{gives}: ours is among them, the published figure is not."]
+    if published * ours < 0:
+        return [f"{gives}: between the published figure and ours."]
+    if abs(published) < abs(ours):
+        return [f"{gives}: nearer to the published figure than ours, so its search makes most of the difference."]
+    return [f"{gives}: nearer to ours. The published figure is not what that code gives."]
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
+
+
+def _gap(mean: float, low: float, high: float) -> float:
+    """Return how far above (below, if negative) a range a mean lies; its ends were rounded to three digits."""
+    rounding = 0.0005
+    return max(0.0, mean - high - rounding) + min(0.0, mean - low + rounding)

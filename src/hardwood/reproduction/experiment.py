@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.datasets import load_dataset
 from hardwood.metrics import adversarial_accuracy
-from hardwood.reproduction.methods import METHODS, Method
+from hardwood.reproduction.methods import METHODS, OTHERS_IN_OVERVIEW, Method
 from hardwood.reproduction.pieces import Piece, Progress, Record, Results, do_pieces
 from hardwood.reproduction.protocol import Score, Table, plan_folds
 from hardwood.reproduction.published import DEPTH, EPSILON, read_published
@@ -40,6 +40,7 @@ class MethodScore:
     adversarial: Score
     published: Score
     fit_seconds: float
+    authors_code: tuple[float, float] | None = None  # the least and the greatest mean of the authors' own code
 
     @property
     def difference(self) -> float:
@@ -137,7 +138,8 @@ class Experiment:
         rho = {
             (t.name, r): p for t in tables if t.name in RHO_TABLES for r, p in zip(rhos, plan_rho(t, rhos), strict=True)
         }
-        growth = plan_growth(self.growth, self.methods)
+        learners = (*self.methods, *OTHERS_IN_OVERVIEW)
+        growth = plan_growth(self.growth, learners)
         transfer = {table.name: plan_transfer(table, self.methods) for table in tables}
         by_fold = [piece for pieces in (*folds.values(), *transfer.values()) for piece in pieces]
         planned = [*by_fold, *rho.values(), *growth]
@@ -153,7 +155,7 @@ class Experiment:
             for method in self.methods
             if abs(scores[table.name, method.key].difference) > method.bar
         }
-        keys = [(size, method) for size in self.growth.sizes for method in self.methods]
+        keys = [(size, learner) for size in self.growth.sizes for learner in learners]
         return Outcome(
             tables=tables,
             methods=self.methods,
@@ -191,6 +193,7 @@ class Experiment:
                 adversarial=Score.over([r["adversarial_accuracy"] for r in records]),
                 published=Score(*published[table].scores[method]),
                 fit_seconds=float(np.mean([r["fit_seconds"] for r in records])),
+                authors_code=published[table].authors_code.get(method),
             )
             for (table, method), records in folds.items()
         }
@@ -204,7 +207,7 @@ def compile_methods() -> None:
     """Fit and attack one tree of each method, so that no clock sees the compiler."""
     X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
     y = np.arange(20) % 3 % 2
-    for method in METHODS:
-        model = method.make(2, DEPTH).fit(X, y)
+    for learner in (*METHODS, *OTHERS_IN_OVERVIEW):
+        model = learner.make(2, DEPTH).fit(X, y)
         model.predict(X)
         adversarial_accuracy(model, X, y, EPSILON)

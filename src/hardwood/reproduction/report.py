@@ -75,6 +75,8 @@ def list_records(outcome: Outcome) -> dict[str, list[Record]]:
                 "published_std": score.published.deviation,
                 "difference": score.difference,
                 "fit_seconds": score.fit_seconds,
+                "authors_code_least": "" if score.authors_code is None else score.authors_code[0],
+                "authors_code_greatest": "" if score.authors_code is None else score.authors_code[1],
                 "reason": explain_difference(outcome, table.name, method) or "",
             }
             for table in outcome.tables

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from hardwood.attacks import attack
-from hardwood.reproduction.methods import Method, make_rho_tree
+from hardwood.reproduction.methods import Learner, Method, make_rho_tree
 from hardwood.reproduction.pieces import Piece, Record, describe_table
 from hardwood.reproduction.protocol import Table, score_fold, split_folds, time_fit
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
@@ -48,26 +48,26 @@ WHOLE_GROWTH = GrowthPlan(
 QUICK_GROWTH = GrowthPlan(rows=(2_000, 4_000, 8_000, 16_000), features=(10, 20, 40), depths=(2, 4, 6), fixed_rows=4_000)
 
 
-def plan_growth(plan: GrowthPlan, methods: tuple[Method, ...]) -> list[Piece]:
+def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> list[Piece]:
     """Return pieces that time one fit each, on tables made for it."""
 
-    def measure(method: Method, rows: int, features: int, depth: int) -> Record:
+    def measure(learner: Learner, rows: int, features: int, depth: int) -> Record:
         informative = features // 2
         X, y = make_classification(
             rows, features, n_informative=informative, n_clusters_per_class=4, flip_y=0.05, random_state=0
         )
-        return {"fit_seconds": time_fit(method.make(features, depth), X, y)}
+        return {"fit_seconds": time_fit(learner.make(features, depth), X, y)}
 
     return [
         Piece(
-            name=f"growth/{method.key}/{varies}/{rows} rows, {features} features, depth {depth}",
-            settings=f"{method.make(features, depth).get_params()}",
-            work=partial(measure, method, rows, features, depth),
+            name=f"growth/{learner.key}/{varies}/{rows} rows, {features} features, depth {depth}",
+            settings=f"{learner.make(features, depth).get_params()}",
+            work=partial(measure, learner, rows, features, depth),
             cells=rows * features,
             is_alone=True,
         )
         for varies, rows, features, depth in plan.sizes
-        for method in methods
+        for learner in learners
     ]
 
 
