@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ from hardwood.cli.app import app
 from hardwood.plot import plot_adversarial_gini, save_picture
 from hardwood.plot.adversarial_gini import SplitCounts
 from hardwood.reproduction import Experiment, Outcome, write_report
+from hardwood.reproduction.black_box import BlackBoxPlan, Susceptibility, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, judge
 from hardwood.reproduction.experiment import MethodScore
-from hardwood.reproduction.methods import METHODS, OTHERS_IN_OVERVIEW
+from hardwood.reproduction.methods import GREEDY, HARDENING, METHODS
 from hardwood.reproduction.page import write_page
+from hardwood.reproduction.page_studies import conclude_black_box
 from hardwood.reproduction.pieces import Piece, Results, do_pieces
 from hardwood.reproduction.protocol import Score, Table
 from hardwood.reproduction.published import OVERVIEW, read_published
@@ -33,7 +36,8 @@ SMALL = GrowthPlan(rows=(100, 200), features=(10, 20), depths=(1, 2), fixed_rows
 
 def small_experiment(folder: Path, tables: list[str] = TABLES) -> Experiment:
     experiment = Experiment(folder, tables, quick=True, jobs=2)
-    experiment.growth = SMALL
+    experiment.growth = experiment.hardening_growth = SMALL
+    experiment.black_box = BlackBoxPlan(("ionosphere",), rows=3, queries=(1, 100))
     return experiment
 
 
@@ -64,10 +68,9 @@ def test_published_table() -> None:
 
 def test_methods_have_a_column_and_a_line_in_the_overview() -> None:
     columns = read_published()["wine"].scores
-    stated = {line.method for line in OVERVIEW}
     for method in METHODS:
         assert method.key in columns
-    assert {learner.key for learner in (*METHODS, *OTHERS_IN_OVERVIEW)} <= stated
+    assert {line.learner for line in OVERVIEW} == {learner.key for learner in (*METHODS, GREEDY, *HARDENING)}
 
 
 def test_what_the_authors_code_gives() -> None:
@@ -124,6 +127,58 @@ def test_transferred_attacks(outcome: Outcome) -> None:
             exact = outcome.scores[record["table"], target.key].adversarial.mean
             assert record[f"{target.key} to {target.key}"] == pytest.approx(exact)
             assert all(record[f"{own.key} to {target.key}"] >= exact - 1e-12 for own in METHODS)
+
+
+def test_attackers_who_cannot_see_the_tree(outcome: Outcome) -> None:
+    """No attacker comes nearer than the exact attack, which leaves the least accuracy."""
+    exact = outcome.black_box["ionosphere", ("exact", None)]
+    attackers = {attacker for _, attacker in outcome.black_box}
+    assert ("transfer", None) in attackers
+    assert (("boundary", 100) in attackers) == (outcome.without_toolbox is None)
+    for (_, attacker), records in outcome.black_box.items():
+        for record, least in zip(records, exact, strict=True):
+            for method in METHODS:
+                pairs = zip(record[method.key], least[method.key], strict=True)
+                assert all(found is None or found >= nearest for found, nearest in pairs), attacker
+    weighed = weigh_attackers(outcome.black_box)
+    natural = weighed["exact", None]["natural"]
+    assert natural.fooled == natural.ratio == 1.0
+
+
+def test_attackers_are_weighed_by_rows() -> None:
+    exact, transfer = ("exact", None), ("transfer", None)
+    weighed = weigh_attackers(
+        {
+            ("a", exact): [{"groot": [0.0, 0.02, None]}],
+            ("a", transfer): [{"groot": [0.0, 0.03, None]}],
+            ("b", exact): [{"groot": [0.04]}],
+            ("b", transfer): [{"groot": [None]}],
+        }
+    )
+    assert weighed[exact]["groot"] == Susceptibility(accuracy=0.25, fooled=1.0, ratio=1.0)
+    assert weighed[transfer]["groot"] == Susceptibility(accuracy=0.5, fooled=0.5, ratio=pytest.approx(1.5))
+
+
+@pytest.mark.parametrize(("fooled", "words"), [(0.09, "hardly protects"), (None, "protects some rows")])
+def test_what_black_boxes_teach(outcome: Outcome, fooled: float | None, words: str) -> None:
+    exact, transfer, asking = ("exact", None), ("transfer", None), ("hopskipjump", 1000)
+    rows = {
+        exact: [0.0, 0.02, 0.05, None],
+        transfer: [0.0, 0.02, None, None],
+        asking: [0.0, 0.03, fooled, None],
+    }
+    changed = replace(
+        with_score(outcome, 0.7, []), black_box={("a", who): [{"groot": found}] for who, found in rows.items()}
+    )
+    conclusion = conclude_black_box(changed)
+    assert words in conclusion
+    assert "Examples for a surrogate fool 50% (GROOT)" in conclusion
+    assert "it keeps right 25% (GROOT)" in conclusion
+    text = write_page(changed, {"black_box": b"<svg/>"})
+    assert "HopSkipJump, 1,000 answers" in text
+    assert '<figure id="black_box">' in text
+    without = replace(changed, without_toolbox="pip install 'hardwood[art]'")
+    assert "left out: pip install &#x27;hardwood[art]&#x27;" in write_page(without, {})
 
 
 def make_pieces(calls: list[int], settings: str = "") -> list[Piece]:
@@ -186,7 +241,7 @@ def test_another_file_is_not_overwritten(tmp_path: Path, text: str) -> None:
 def test_report(folder: Path, outcome: Outcome) -> None:
     page = write_report(outcome, folder)
     text = page.read_text(encoding="utf-8")
-    names = ("average_scores", "run_times", "threat_models", "adversarial_gini", "concavity", "rho")
+    names = ("average_scores", "run_times", "threat_models", "adversarial_gini", "concavity", "rho", "black_box")
     for name in names:
         assert re.search(
             rf'<figure id="{name}"><img alt="[^"]+" src="data:image/svg\+xml;base64,[\w+/=]{{1000,}}"', text
@@ -225,7 +280,16 @@ def with_score(
     key = (table.name, method.key)
     transfer = {"table": table.name, "groot to groot": adversarial}
     return Outcome(
-        [table], (method,), {}, {key: score}, {key: orders} if orders else {}, outcome.growth, [], [transfer]
+        [table],
+        (method,),
+        {},
+        {key: score},
+        {key: orders} if orders else {},
+        outcome.growth,
+        rho=[],
+        transfer=[transfer],
+        black_box={},
+        without_toolbox=None,
     )
 
 
@@ -290,6 +354,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         "hardwood.reproduction.report.list_figures", lambda _: {"adversarial_gini": plot_adversarial_gini}
     )
     monkeypatch.setattr("hardwood.reproduction.experiment.QUICK_GROWTH", SMALL)
+    monkeypatch.setattr("hardwood.reproduction.experiment.QUICK_HARDENING", SMALL)
 
 
 @pytest.mark.usefixtures("_small")

@@ -2,6 +2,7 @@
 
 from hardwood.plot.adversarial_gini import plot_adversarial_gini, plot_concavity
 from hardwood.plot.backend import check_can_draw
+from hardwood.plot.black_box import plot_black_box
 from hardwood.plot.curve import RobustnessCurveDisplay, save_robustness_curve
 from hardwood.plot.example import AdversarialExampleDisplay
 from hardwood.plot.pictures import save_picture
@@ -16,6 +17,7 @@ __all__ = [
     "check_can_draw",
     "plot_adversarial_gini",
     "plot_average_scores",
+    "plot_black_box",
     "plot_concavity",
     "plot_rho",
     "plot_run_times",

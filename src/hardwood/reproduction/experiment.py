@@ -8,17 +8,30 @@ from pathlib import Path
 
 import numpy as np
 
+from hardwood.attacks import transfer_attack
 from hardwood.datasets import load_dataset
 from hardwood.metrics import adversarial_accuracy
-from hardwood.reproduction.methods import METHODS, OTHERS_IN_OVERVIEW, Method
+from hardwood.reproduction.black_box import (
+    QUICK_BLACK_BOX,
+    WHOLE_BLACK_BOX,
+    Attacker,
+    BlackBoxPlan,
+    find_toolbox,
+    list_attackers,
+    plan_black_box,
+)
+from hardwood.reproduction.methods import GREEDY, HARDENING, METHODS, Method
 from hardwood.reproduction.pieces import Piece, Progress, Record, Results, do_pieces
 from hardwood.reproduction.protocol import Score, Table, plan_folds
 from hardwood.reproduction.published import DEPTH, EPSILON, read_published
 from hardwood.reproduction.studies import (
     QUICK_GROWTH,
+    QUICK_HARDENING,
     RHO_TABLES,
     WHOLE_GROWTH,
+    WHOLE_HARDENING,
     GrowthPlan,
+    Size,
     plan_column_orders,
     plan_growth,
     plan_rho,
@@ -66,6 +79,10 @@ class Outcome:
     growth, rho, transfer : lists of records
         Times to fit at various sizes; accuracies at various rho; and on each table, accuracies under attacks on another
         method's tree.
+    black_box : dict of lists of records
+        What attackers who cannot see the trees find, fold by fold, by (table, attacker).
+    without_toolbox : str or None
+        Why some of these attackers are missing.
     """
 
     tables: list[Table]
@@ -76,6 +93,25 @@ class Outcome:
     growth: list[Record]
     rho: list[Record]
     transfer: list[Record]
+    black_box: dict[tuple[str, Attacker], list[Record]]
+    without_toolbox: str | None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The pieces of each study, by what they are about."""
+
+    folds: dict[tuple[str, str], list[Piece]]
+    transfer: dict[str, list[Piece]]
+    rho: dict[tuple[str, float], Piece]
+    growth: dict[tuple[str, Size], Piece]
+    black_box: dict[tuple[str, Attacker], list[Piece]]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All of them."""
+        lists = (*self.folds.values(), *self.transfer.values(), *self.black_box.values())
+        return [*(piece for pieces in lists for piece in pieces), *self.rho.values(), *self.growth.values()]
 
 
 @dataclass
@@ -109,6 +145,8 @@ class Experiment:
     jobs: int = 1
     methods: tuple[Method, ...] = METHODS
     growth: GrowthPlan = field(init=False)
+    hardening_growth: GrowthPlan = field(init=False)
+    black_box: BlackBoxPlan = field(init=False)
 
     def __post_init__(self) -> None:
         published = read_published()
@@ -118,6 +156,8 @@ class Experiment:
             if name not in published:
                 raise ValueError(f"tables: {name!r} is not in the paper; expected some of {', '.join(published)}")
         self.growth = QUICK_GROWTH if self.quick else WHOLE_GROWTH
+        self.hardening_growth = QUICK_HARDENING if self.quick else WHOLE_HARDENING
+        self.black_box = QUICK_BLACK_BOX if self.quick else WHOLE_BLACK_BOX
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Do what is missing.
@@ -132,30 +172,21 @@ class Experiment:
         Outcome
         """
         tables, skipped = self._load_tables()
+        without_toolbox = find_toolbox()
+        plan = self._plan(tables, has_toolbox=without_toolbox is None)
         results = Results(self.folder / RESULTS)
-        folds = {(t.name, m.key): plan_folds(t, m) for t in tables for m in self.methods}
-        rhos = _QUICK_RHOS if self.quick else _RHOS
-        rho = {
-            (t.name, r): p for t in tables if t.name in RHO_TABLES for r, p in zip(rhos, plan_rho(t, rhos), strict=True)
-        }
-        learners = (*self.methods, *OTHERS_IN_OVERVIEW)
-        growth = plan_growth(self.growth, learners)
-        transfer = {table.name: plan_transfer(table, self.methods) for table in tables}
-        by_fold = [piece for pieces in (*folds.values(), *transfer.values()) for piece in pieces]
-        planned = [*by_fold, *rho.values(), *growth]
-        do_pieces(planned, results, jobs=self.jobs, progress=progress)
+        do_pieces(plan.pieces, results, jobs=self.jobs, progress=progress)
 
         def recall(pieces: Sequence[Piece]) -> list[Record]:
             return do_pieces(pieces, results, jobs=self.jobs)
 
-        scores = self._summarise({key: recall(pieces) for key, pieces in folds.items()})
+        scores = self._summarise({key: recall(pieces) for key, pieces in plan.folds.items()})
         orders = {
             (table.name, method.key): [r["adversarial_accuracy"] for r in recall(plan_column_orders(table, method))]
             for table in tables
             for method in self.methods
             if abs(scores[table.name, method.key].difference) > method.bar
         }
-        keys = [(size, learner) for size in self.growth.sizes for learner in learners]
         return Outcome(
             tables=tables,
             methods=self.methods,
@@ -163,11 +194,30 @@ class Experiment:
             scores=scores,
             column_orders=orders,
             growth=[
-                {"method": m.key, "varies": v, "rows": n, "features": f, "depth": d, **record}
-                for ((v, n, f, d), m), record in zip(keys, recall(growth), strict=True)
+                {"method": key, "varies": v, "rows": n, "features": f, "depth": d, **recall([piece])[0]}
+                for (key, (v, n, f, d)), piece in plan.growth.items()
             ],
-            rho=[{"table": t, "rho": r, **recall([piece])[0]} for (t, r), piece in rho.items()],
-            transfer=[{"table": name, **_average(recall(pieces))} for name, pieces in transfer.items()],
+            rho=[{"table": t, "rho": r, **recall([piece])[0]} for (t, r), piece in plan.rho.items()],
+            transfer=[{"table": name, **_average(recall(pieces))} for name, pieces in plan.transfer.items()],
+            black_box={key: recall(pieces) for key, pieces in plan.black_box.items()},
+            without_toolbox=without_toolbox,
+        )
+
+    def _plan(self, tables: Sequence[Table], has_toolbox: bool) -> _Plan:
+        """Return all pieces that are known beforehand."""
+        rhos = _QUICK_RHOS if self.quick else _RHOS
+        with_rho = [table for table in tables if table.name in RHO_TABLES]
+        attacked = [table for table in tables if table.name in self.black_box.tables]
+        return _Plan(
+            folds={(t.name, m.key): plan_folds(t, m) for t in tables for m in self.methods},
+            transfer={t.name: plan_transfer(t, self.methods) for t in tables},
+            rho={(t.name, r): p for t in with_rho for r, p in zip(rhos, plan_rho(t, rhos), strict=True)},
+            growth=plan_growth(self.growth, (*self.methods, GREEDY)) | plan_growth(self.hardening_growth, HARDENING),
+            black_box={
+                (table.name, attacker): plan_black_box(table, self.methods, self.black_box, attacker)
+                for table in attacked
+                for attacker in list_attackers(self.black_box, has_toolbox)
+            },
         )
 
     def _load_tables(self) -> tuple[list[Table], dict[str, str]]:
@@ -204,10 +254,11 @@ def _average(records: Sequence[Record]) -> Record:
 
 
 def compile_methods() -> None:
-    """Fit and attack one tree of each method, so that no clock sees the compiler."""
+    """Fit and attack one model of each kind, so that no clock sees the compiler."""
     X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
     y = np.arange(20) % 3 % 2
-    for learner in (*METHODS, *OTHERS_IN_OVERVIEW):
-        model = learner.make(2, DEPTH).fit(X, y)
-        model.predict(X)
-        adversarial_accuracy(model, X, y, EPSILON)
+    for learner in (*METHODS, GREEDY, *HARDENING):
+        learner.make(2, DEPTH).fit(X, y)
+    tree = METHODS[0].make(2, DEPTH).fit(X, y)
+    adversarial_accuracy(tree, X, y, EPSILON)
+    transfer_attack(tree, X, y, EPSILON)

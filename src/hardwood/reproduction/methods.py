@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood.attack_rules import AttackRule
-from hardwood.estimators import RobustTreeClassifier, TreantClassifier
+from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
 from hardwood.reproduction.published import DEPTH, EPSILON
 from hardwood.threat import ThreatModel
+
+HARDENED_TREES = 10
+HARDENING_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,14 @@ def _make_treant(features: int, depth: int) -> TreantClassifier:
     return TreantClassifier(radius_as_rules(features, depth), max_depth=depth, n_jobs=1)
 
 
+def _make_hardened(method: str, features: int, depth: int) -> HardenedClassifier:
+    from sklearn.ensemble import GradientBoostingClassifier  # slow to import, and the command line need not wait
+
+    boosting = GradientBoostingClassifier(n_estimators=HARDENED_TREES, max_depth=depth, random_state=1)
+    norm = 0 if method == "coordinate" else np.inf
+    return HardenedClassifier(boosting, EPSILON, method=method, norm=norm, rounds=HARDENING_ROUNDS, n_jobs=1)
+
+
 METHODS = (
     Method("natural", "Natural", _make_natural, bar=0.002),
     Method("chen", "Chen et al.", _make_chen, bar=0.02),
@@ -71,7 +84,11 @@ METHODS = (
 )
 
 # Those in the paper's overview of complexities that are not in its table of scores.
-OTHERS_IN_OVERVIEW = (Learner("chen-greedy", "Chen et al., greedy", _make_chen_greedy),)
+GREEDY = Learner("chen-greedy", "Chen et al., greedy", _make_chen_greedy)
+HARDENING = (
+    Learner("hardening-exact", "Hardening, exact attack", partial(_make_hardened, "search")),
+    Learner("hardening-coordinate", "Hardening, L0 attack", partial(_make_hardened, "coordinate")),
+)
 
 
 def make_rho_tree(rho: float) -> RobustTreeClassifier:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 
 import numpy as np
 import sklearn
 
 import hardwood
+from hardwood.reproduction.black_box import SURROGATE_TREES
 from hardwood.reproduction.comparison import explain_difference, judge, mean_scores, signed
 from hardwood.reproduction.experiment import MethodScore, Outcome
 from hardwood.reproduction.methods import Method
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS, OVERVIEW
-from hardwood.reproduction.studies import growth_exponent
+from hardwood.reproduction.page_studies import tell_black_box, tell_overview, tell_transfer
+from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 88rem;
@@ -60,6 +61,11 @@ _CAPTIONS = {
     "rho": "Above: accuracy and adversarial accuracy as rho goes from 0, a natural tree, to 1. Below: the expected "
     "accuracy if each row is attacked with the probability on the axis, for trees whose rho is that share, and for "
     "the two extremes.",
+    "black_box": "Left: the accuracy that attackers leave, who know nothing but the answers they get; the thin lines "
+    "are exact. Right: how far their examples are from the rows, as a multiple of the least possible distance. Both "
+    "attacks that ask begin by guessing up to a hundred points within reach, and go on from one that works. The "
+    f"crosses at the right ends: examples for a surrogate, {SURROGATE_TREES} trees that learn the answers on training "
+    "rows.",
 }
 
 
@@ -69,7 +75,10 @@ def write_page(outcome: Outcome, pictures: Mapping[str, bytes]) -> str:
     for name, heading in _HEADINGS.items():
         if name in pictures:
             sections += [f"<h2>{heading}</h2>", _embed(name, pictures[name])]
-    sections += [*_tell_transfer(outcome), *_tell_overview(outcome), *_close()]
+    sections += [*tell_transfer(outcome), *tell_black_box(outcome)]
+    if "black_box" in pictures:
+        sections.append(_embed("black_box", pictures["black_box"]))
+    sections += [*tell_overview(outcome), *_close()]
     body = "\n".join(sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -135,9 +144,9 @@ def _tell_searches(outcome: Outcome) -> Iterator[str]:
         "<p>Two things differ from the paper's code by design. <em>Chen et al.</em>: the paper scored the four cases "
         "within GROOT's own search, with thresholds at shifted values and rows sent down as the attacker moves them; "
         "here they are as Chen et al. describe them, with thresholds midway between values and rows where they are. "
-        "<em>GROOT</em>: the paper drew at random which rows are moved; here nothing is random. groot-trees 0.0.17, the "
-        "authors' own code, has the paper's search for both: the figures quoted from it are the least and the greatest "
-        "mean over the same folds with six seeds, as <code>benchmarks/paper_protocol.py</code> prints them "
+        "<em>GROOT</em>: the paper drew at random which rows are moved; here nothing is random. groot-trees 0.0.17, "
+        "the authors' own code, has the paper's search for both: the figures quoted from it are the least and the "
+        "greatest mean over the same folds with six seeds, as <code>benchmarks/paper_protocol.py</code> prints them "
         "(for Chen et al. with <code>--attacker chen</code>).</p>"
     )
 
@@ -172,72 +181,6 @@ def _tell_accuracy(outcome: Outcome) -> Iterator[str]:
         means += f'<td class="start">{np.mean([s.accuracy.mean for s in scores]):.3f}</td>'
         means += f"<td>{1000 * np.mean([s.fit_seconds for s in scores]):.1f}</td>"
     yield f'<tr class="mean"><td>mean</td><td></td><td></td>{means}</tr></table></div>'
-
-
-def _tell_transfer(outcome: Outcome) -> Iterator[str]:
-    """Tell what is left of each method's accuracy if the attacker attacks another's tree."""
-    yield "<h2>Transferred attacks</h2>"
-    yield (
-        "<p>An attacker who cannot see the tree attacks one of his own, fitted to the same rows, and hands in the "
-        "nearest examples that fool it. Mean accuracy over the tables of each tree (column) on the examples made for "
-        "another (row); where both are the same, that is the adversarial accuracy.</p>"
-    )
-    header = "".join(f"<th>{escape(method.title)}</th>" for method in outcome.methods)
-    yield f"<table><tr><th>examples made for</th>{header}</tr>"
-    for own in outcome.methods:
-        means = [
-            np.mean([record[f"{own.key} to {other.key}"] for record in outcome.transfer]) for other in outcome.methods
-        ]
-        yield f"<tr><td>{escape(own.title)}</td>{''.join(f'<td>{mean:.3f}</td>' for mean in means)}</tr>"
-    yield "</table>"
-
-
-def _tell_overview(outcome: Outcome) -> Iterator[str]:
-    """Tell the paper's overview of complexities, with how the time really grew."""
-    yield "<h2>Complexity, stated and measured</h2>"
-    spans = {
-        varies: sorted({r[varies] for r in outcome.growth if r["varies"] == varies})
-        for varies in ("rows", "features", "depth")
-    }
-    yield (
-        "<p>The paper's overview: <em>n</em> samples, <em>f</em> features, <em>d</em> depth, <em>r</em> rules, "
-        "<em>X</em> time of a solver, <em>i</em> rounds of hardening. Measured: the exponent with which the CPU time "
-        f"of a fit grew from {spans['rows'][0]:,} to {spans['rows'][-1]:,} rows and from {spans['features'][0]} to "
-        f"{spans['features'][-1]} features, and the factor per level from depth {spans['depth'][0]} to "
-        f"{spans['depth'][-1]}. 1 is linear; times log n adds about 0.1 at these sizes. The paper has one line for Chen "
-        "et al., their greedy search, and says of the four cases that they take GROOT's time.</p>"
-    )
-    yield '<table><tr><th>algorithm</th><th class="text">stated time</th><th class="text">threat model</th>'
-    yield '<th class="start">rows</th><th>features</th><th>per level</th></tr>'
-    measured = {record["method"] for record in outcome.growth}
-    for line in OVERVIEW:
-        figures: Sequence[str] = ("–", "–", "–")
-        if line.method in measured:
-            figures = (
-                f"n<sup>{_exponent(outcome, line.method, 'rows'):.2f}</sup>",
-                f"f<sup>{_exponent(outcome, line.method, 'features'):.2f}</sup>",
-                f"× {_factor_per_level(outcome, line.method):.2f}",
-            )
-        yield (
-            f'<tr><td>{escape(line.name)}</td><td class="text">O({escape(line.complexity)})</td>'
-            f'<td class="text">{escape(line.threat_model)}</td><td class="start">{figures[0]}</td>'
-            f"<td>{figures[1]}</td><td>{figures[2]}</td></tr>"
-        )
-    yield "</table>"
-
-
-def _series(outcome: Outcome, method: str | None, varies: str) -> tuple[list[int], list[float]]:
-    records = [r for r in outcome.growth if r["method"] == method and r["varies"] == varies]
-    return [r[varies] for r in records], [r["fit_seconds"] for r in records]
-
-
-def _exponent(outcome: Outcome, method: str | None, varies: str) -> float:
-    return growth_exponent(*_series(outcome, method, varies))
-
-
-def _factor_per_level(outcome: Outcome, method: str | None) -> float:
-    depths, seconds = _series(outcome, method, "depth")
-    return float(np.exp(growth_exponent(np.exp(depths), seconds)))
 
 
 def _embed(name: str, picture: bytes) -> str:

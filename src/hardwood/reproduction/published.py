@@ -32,12 +32,12 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A line of the paper's overview. `method` is the key of ours that measures it, if one does."""
+    """A line of the paper's overview. `learner` is the key of ours that measures it."""
 
     name: str
     complexity: str
     threat_model: str
-    method: str | None = None
+    learner: str
 
 
 # The paper has one line for Chen et al., and says in its text that their four cases take GROOT's time.
@@ -47,8 +47,8 @@ OVERVIEW = (
     Algorithm("TREANT", "n² · 2ᵈ · 2ʳ · f", "axis-aligned rules", "treant"),
     Algorithm("Robust trees (Chen et al.), greedy", "n² · 2ᵈ · f", "L∞", "chen-greedy"),
     Algorithm("Robust trees (Chen et al.), four cases", "n log n · 2ᵈ · f", "L∞", "chen"),
-    Algorithm("MILP hardening", "n log n · X · 2ᵈ · f", "L0, L1, L2, L∞"),
-    Algorithm("Approximate hardening", "n log n · i · d 2ᵈ · f", "L0"),
+    Algorithm("MILP hardening", "n log n · X · 2ᵈ · f", "L0, L1, L2, L∞", "hardening-exact"),
+    Algorithm("Approximate hardening", "n log n · i · d 2ᵈ · f", "L0", "hardening-coordinate"),
     Algorithm("Regular trees", "n log n · 2ᵈ · f", "none", "natural"),
 )
 

@@ -14,6 +14,7 @@ from hardwood.files import write_whole
 from hardwood.plot import (
     plot_adversarial_gini,
     plot_average_scores,
+    plot_black_box,
     plot_concavity,
     plot_rho,
     plot_run_times,
@@ -21,6 +22,7 @@ from hardwood.plot import (
     save_picture,
 )
 from hardwood.plot.pictures import new_figure
+from hardwood.reproduction.black_box import ASKING, list_susceptibilities, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, mean_scores
 from hardwood.reproduction.experiment import Outcome
 from hardwood.reproduction.page import write_page
@@ -91,6 +93,7 @@ def list_records(outcome: Outcome) -> dict[str, list[Record]]:
         "growth": outcome.growth,
         "rho": outcome.rho,
         "transfer": outcome.transfer,
+        "black_box": list_susceptibilities(outcome.black_box),
         "column_orders": [
             {"table": table, "method": method, "order": order, "adversarial_accuracy": value}
             for (table, method), values in outcome.column_orders.items()
@@ -114,7 +117,11 @@ def list_figures(outcome: Outcome) -> dict[str, Callable[[], Any]]:
         rho.append(record["rho"])
         accuracy.append(record["accuracy"])
         adversarial.append(record["adversarial_accuracy"])
-    return figures | ({"rho": partial(plot_rho, curves)} if curves else {})
+    if curves:
+        figures["rho"] = partial(plot_rho, curves)
+    if outcome.black_box:
+        figures["black_box"] = partial(_draw_black_box, outcome)
+    return figures
 
 
 def _draw_average_scores(outcome: Outcome) -> Any:
@@ -139,6 +146,20 @@ def _draw_run_times(outcome: Outcome) -> Any:
         records = [r for r in outcome.growth if r["method"] == method.key and r["varies"] == "rows"]
         growing[method.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
     return plot_run_times(on_tables, growing)
+
+
+def _draw_black_box(outcome: Outcome) -> Any:
+    weighed = weigh_attackers(outcome.black_box)
+    titles = {method.key: method.title for method in outcome.methods}
+    asking: dict[str, dict[str, Any]] = {}
+    for (name, queries), models in weighed.items():
+        for key, figures in models.items() if name in ASKING else ():
+            series = asking.setdefault(ASKING[name], {}).setdefault(titles[key], ([], [], []))
+            for values, value in zip(series, (queries, figures.accuracy, figures.ratio), strict=True):
+                values.append(value)
+    surrogate = {titles[key]: (f.accuracy, f.ratio) for key, f in weighed["transfer", None].items()}
+    exact = {titles[key]: figures.accuracy for key, figures in weighed["exact", None].items()}
+    return plot_black_box(asking, exact, {"surrogate": surrogate})
 
 
 def _fill_csv(path: Path, records: Sequence[Mapping[str, object]]) -> None:

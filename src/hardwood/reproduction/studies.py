@@ -19,6 +19,9 @@ RHO_TABLES = ("ionosphere", "sonar", "spambase", "wine")
 COLUMN_ORDERS = 20
 
 
+Size = tuple[str, int, int, int]  # what varies, rows, features, depth
+
+
 @dataclass(frozen=True)
 class GrowthPlan:
     """The sizes at which fits are timed: one of rows, features and depth varies, the others stay."""
@@ -29,8 +32,8 @@ class GrowthPlan:
     fixed_rows: int
 
     @property
-    def sizes(self) -> list[tuple[str, int, int, int]]:
-        """All (what varies, rows, features, depth)."""
+    def sizes(self) -> list[Size]:
+        """All sizes."""
         few = self.features[0]
         return [
             *(("rows", rows, few, DEPTH) for rows in self.rows),
@@ -46,10 +49,14 @@ WHOLE_GROWTH = GrowthPlan(
     fixed_rows=16_000,
 )
 QUICK_GROWTH = GrowthPlan(rows=(2_000, 4_000, 8_000, 16_000), features=(10, 20, 40), depths=(2, 4, 6), fixed_rows=4_000)
+WHOLE_HARDENING = GrowthPlan(
+    rows=(1_000, 2_000, 4_000, 8_000), features=(10, 20, 40, 80), depths=(2, 3, 4, 5, 6), fixed_rows=1_000
+)
+QUICK_HARDENING = GrowthPlan(rows=(500, 1_000, 2_000), features=(10, 20, 40), depths=(2, 4), fixed_rows=500)
 
 
-def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> list[Piece]:
-    """Return pieces that time one fit each, on tables made for it."""
+def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> dict[tuple[str, Size], Piece]:
+    """Return pieces that time one fit each, on tables made for it, by learner and size."""
 
     def measure(learner: Learner, rows: int, features: int, depth: int) -> Record:
         informative = features // 2
@@ -58,8 +65,8 @@ def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> list[Piece]:
         )
         return {"fit_seconds": time_fit(learner.make(features, depth), X, y)}
 
-    return [
-        Piece(
+    return {
+        (learner.key, (varies, rows, features, depth)): Piece(
             name=f"growth/{learner.key}/{varies}/{rows} rows, {features} features, depth {depth}",
             settings=f"{learner.make(features, depth).get_params()}",
             work=partial(measure, learner, rows, features, depth),
@@ -68,7 +75,7 @@ def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> list[Piece]:
         )
         for varies, rows, features, depth in plan.sizes
         for learner in learners
-    ]
+    }
 
 
 def growth_exponent(sizes: Any, seconds: Any) -> float:

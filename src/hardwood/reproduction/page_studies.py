@@ -1,0 +1,163 @@
+"""What the page says of the studies beside the paper's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+import numpy as np
+
+from hardwood.reproduction.black_box import ASKING, Attacker, weigh_attackers
+from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.methods import HARDENED_TREES, HARDENING, HARDENING_ROUNDS
+from hardwood.reproduction.pieces import Record
+from hardwood.reproduction.published import EPSILON, OVERVIEW
+from hardwood.reproduction.studies import growth_exponent
+
+
+def tell_transfer(outcome: Outcome) -> Iterator[str]:
+    """Tell what is left of each method's accuracy if the attacker attacks another's tree."""
+    yield "<h2>Transferred attacks</h2>"
+    yield (
+        "<p>An attacker who cannot see the tree attacks one of his own, fitted to the same rows, and hands in the "
+        "nearest examples that fool it. Mean accuracy over the tables of each tree (column) on the examples made for "
+        "another (row); where both are the same, that is the adversarial accuracy.</p>"
+    )
+    header = "".join(f"<th>{escape(method.title)}</th>" for method in outcome.methods)
+    yield f"<table><tr><th>examples made for</th>{header}</tr>"
+    for own in outcome.methods:
+        means = [
+            np.mean([record[f"{own.key} to {other.key}"] for record in outcome.transfer]) for other in outcome.methods
+        ]
+        yield f"<tr><td>{escape(own.title)}</td>{''.join(f'<td>{mean:.3f}</td>' for mean in means)}</tr>"
+    yield "</table>"
+
+
+def tell_black_box(outcome: Outcome) -> Iterator[str]:
+    """Tell how far attackers get who only have answers."""
+    if not outcome.black_box:
+        return
+    tables = list(dict.fromkeys(table for table, _ in outcome.black_box))
+    rows = sum(len(record[outcome.methods[0].key]) for records in _exact(outcome) for record in records)
+    weighed = weigh_attackers(outcome.black_box)
+    shown = _list_strongest(weighed)
+    yield "<h2>Attackers who cannot see the tree</h2>"
+    yield (
+        f"<p>The paper asks as future work how its trees stand up to boundary and transfer attacks. Here {rows} test "
+        f"rows of {len(tables)} tables ({escape(', '.join(tables))}) are attacked within the radius of {EPSILON:g}: by "
+        "the exact attack, which sees the tree, and by others, which have nothing but its answers. The columns: the "
+        "accuracy that is left; of the right rows that can be fooled, the share that are; and the median distance of "
+        "the examples, as a multiple of the least possible one.</p>"
+    )
+    yield f"<p><strong>{escape(conclude_black_box(outcome))}</strong></p>"
+    if outcome.without_toolbox is not None:
+        yield f"<p>HopSkipJump and the boundary attack are left out: {escape(outcome.without_toolbox)}.</p>"
+    header = "".join(f'<th class="group" colspan="3">{escape(m.title)}</th>' for m in outcome.methods)
+    columns = '<th class="start">accuracy</th><th>fooled</th><th>distance</th>' * len(outcome.methods)
+    yield f'<div class="wide"><table><tr><th></th>{header}</tr><tr><th>attacker</th>{columns}</tr>'
+    for attacker, title in shown.items():
+        figures = [weighed[attacker][method.key] for method in outcome.methods]
+        cells = "".join(
+            f'<td class="start">{f.accuracy:.3f}</td><td>{_or_dash(f.fooled, ".0%")}</td>'
+            f"<td>{_or_dash(f.ratio, '.2f')}</td>"
+            for f in figures
+        )
+        yield f"<tr><td>{escape(title)}</td>{cells}</tr>"
+    yield "</table></div>"
+
+
+def conclude_black_box(outcome: Outcome) -> str:
+    """Say in a few sentences what the study of black boxes found."""
+    weighed = weigh_attackers(outcome.black_box)
+    titles = {method.key: method.title for method in outcome.methods}
+    exact = weighed["exact", None]
+
+    def spell(attacker: Attacker) -> str:
+        shares = {titles[key]: f.fooled for key, f in weighed[attacker].items() if not np.isnan(f.fooled)}
+        return ", ".join(f"{share:.0%} ({title})" for title, share in shares.items())
+
+    asking = [attacker for attacker in weighed if attacker[0] in ASKING]
+    sentences = []
+    if asking:
+        strongest = max(asking, key=lambda attacker: (attacker[1] or 0, attacker[0] == "hopskipjump"))
+        least = min(f.fooled for f in weighed[strongest].values() if not np.isnan(f.fooled))
+        verdict = "Hiding a tree hardly protects it" if least >= 0.9 else "Hiding a tree protects some rows"
+        sentences.append(
+            f"{verdict}: with {strongest[1]:,} answers a row, {ASKING[strongest[0]]} fools {spell(strongest)} of the "
+            "rows that can be fooled."
+        )
+    sentences.append(f"Examples for a surrogate fool {spell(('transfer', None))}.")
+    left = ", ".join(f"{figures.accuracy:.0%} ({titles[key]})" for key, figures in exact.items())
+    sentences.append(f"What protects a robust tree is that fewer rows can be fooled at all; it keeps right {left}.")
+    return " ".join(sentences)
+
+
+def _exact(outcome: Outcome) -> list[list[Record]]:
+    return [records for (_, attacker), records in outcome.black_box.items() if attacker == ("exact", None)]
+
+
+def _list_strongest(weighed: Iterable[Attacker]) -> dict[Attacker, str]:
+    """Return the attackers with names, of those who ask the ones with the most answers."""
+    attackers = list(weighed)
+    shown: dict[Attacker, str] = {("transfer", None): "surrogate"}
+    for name, title in ASKING.items():
+        queries = [q for asking, q in attackers if asking == name and q is not None]
+        if queries:
+            shown[name, max(queries)] = f"{title}, {max(queries):,} answers"
+    return {**shown, ("exact", None): "sees the tree"}
+
+
+def _or_dash(value: float, form: str) -> str:
+    return "–" if np.isnan(value) else format(value, form)
+
+
+def tell_overview(outcome: Outcome) -> Iterator[str]:
+    """Tell the paper's overview of complexities, with how the time really grew."""
+    yield "<h2>Complexity, stated and measured</h2>"
+    hardening = [learner.key for learner in HARDENING]
+    spans = _tell_spans([r for r in outcome.growth if r["method"] not in hardening])
+    smaller = _tell_spans([r for r in outcome.growth if r["method"] in hardening])
+    yield (
+        "<p>The paper's overview: <em>n</em> samples, <em>f</em> features, <em>d</em> depth, <em>r</em> rules, "
+        "<em>X</em> time of a solver, <em>i</em> rounds of hardening. Measured: the exponent with which the CPU time "
+        f"of a fit grew {spans}. 1 is linear; times log n adds about 0.1 at these sizes. The paper has one line for "
+        "Chen et al., their greedy search, and says of the four cases that they take GROOT's time. Hardening: "
+        f"{HARDENED_TREES} boosted trees, {HARDENING_ROUNDS} rounds, {smaller}; the exact attack is hardwood's own "
+        "search, which stands in for the solver.</p>"
+    )
+    yield '<table><tr><th>algorithm</th><th class="text">stated time</th><th class="text">threat model</th>'
+    yield '<th class="start">rows</th><th>features</th><th>per level</th></tr>'
+    for line in OVERVIEW:
+        yield (
+            f'<tr><td>{escape(line.name)}</td><td class="text">O({escape(line.complexity)})</td>'
+            f'<td class="text">{escape(line.threat_model)}</td>'
+            f'<td class="start">n<sup>{_exponent(outcome, line.learner, "rows"):.2f}</sup></td>'
+            f"<td>f<sup>{_exponent(outcome, line.learner, 'features'):.2f}</sup></td>"
+            f"<td>× {_factor_per_level(outcome, line.learner):.2f}</td></tr>"
+        )
+    yield "</table>"
+
+
+def _tell_spans(growth: Sequence[Record]) -> str:
+    """Say between which sizes fits were timed."""
+    rows, features, depth = (
+        sorted({r[varies] for r in growth if r["varies"] == varies}) for varies in ("rows", "features", "depth")
+    )
+    return (
+        f"from {rows[0]:,} to {rows[-1]:,} rows and from {features[0]} to {features[-1]} features, and the factor per "
+        f"level from depth {depth[0]} to {depth[-1]}"
+    )
+
+
+def _series(outcome: Outcome, learner: str, varies: str) -> tuple[list[int], list[float]]:
+    records = [r for r in outcome.growth if r["method"] == learner and r["varies"] == varies]
+    return [r[varies] for r in records], [r["fit_seconds"] for r in records]
+
+
+def _exponent(outcome: Outcome, learner: str, varies: str) -> float:
+    return growth_exponent(*_series(outcome, learner, varies))
+
+
+def _factor_per_level(outcome: Outcome, learner: str) -> float:
+    depths, seconds = _series(outcome, learner, "depth")
+    return float(np.exp(growth_exponent(np.exp(depths), seconds)))
