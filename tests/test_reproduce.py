@@ -37,7 +37,7 @@ SMALL = GrowthPlan(rows=(100, 200), features=(10, 20), depths=(1, 2), fixed_rows
 def small_experiment(folder: Path, tables: list[str] = TABLES) -> Experiment:
     experiment = Experiment(folder, tables, quick=True, jobs=2)
     experiment.growth = experiment.hardening_growth = SMALL
-    experiment.black_box = BlackBoxPlan(("ionosphere",), rows=3, queries=(1, 100))
+    experiment.black_box = BlackBoxPlan(("ionosphere",), rows=10, queries=(1, 100))
     return experiment
 
 

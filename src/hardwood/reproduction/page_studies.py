@@ -80,7 +80,7 @@ def conclude_black_box(outcome: Outcome) -> str:
     sentences = []
     if asking:
         strongest = max(asking, key=lambda attacker: (attacker[1] or 0, attacker[0] == "hopskipjump"))
-        least = min(f.fooled for f in weighed[strongest].values() if not np.isnan(f.fooled))
+        least = min((f.fooled for f in weighed[strongest].values() if not np.isnan(f.fooled)), default=1.0)
         verdict = "Hiding a tree hardly protects it" if least >= 0.9 else "Hiding a tree protects some rows"
         sentences.append(
             f"{verdict}: with {strongest[1]:,} answers a row, {ASKING[strongest[0]]} fools {spell(strongest)} of the "
