@@ -173,7 +173,7 @@ def test_what_black_boxes_teach(outcome: Outcome, fooled: float | None, words: s
     conclusion = conclude_black_box(changed)
     assert words in conclusion
     assert "Examples for a surrogate fool 50% (GROOT)" in conclusion
-    assert "it keeps right 25% (GROOT)" in conclusion
+    assert "leaves an accuracy of 25% (GROOT)" in conclusion
     text = write_page(changed, {"black_box": b"<svg/>"})
     assert "HopSkipJump, 1,000 answers" in text
     assert '<figure id="black_box">' in text

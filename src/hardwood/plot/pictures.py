@@ -10,7 +10,7 @@ from hardwood.plot.regions import INK
 
 GREY = "#777777"
 # From the Okabe-Ito palette, in the order in which methods are listed.
-METHOD_COLORS = ("#999999", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7")
+METHOD_COLORS = ("#999999", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00")
 
 
 def new_figure(size: tuple[float, float]) -> Any:

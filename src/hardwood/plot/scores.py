@@ -70,7 +70,8 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     tables, growth : dicts of pairs of sequences
-        Rows and seconds by method: on real tables (dots), and on tables of growing size (lines).
+        Rows and seconds by method: on real tables (dots), and on tables of growing size (lines). The methods of
+        `tables` come first in `growth`, which may have more.
 
     Returns
     -------
@@ -88,9 +89,9 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
     for index, (name, (rows, seconds)) in enumerate(tables.items()):
         look = {"color": METHOD_COLORS[index % len(METHOD_COLORS)], "label": name}
         left.plot(rows, seconds, "o", markersize=6.5, alpha=0.85, markeredgewidth=0, **look)
-    for index, (rows, seconds) in enumerate(growth.values()):
-        color = METHOD_COLORS[index % len(METHOD_COLORS)]
-        right.plot(rows, seconds, "o-", color=color, linewidth=2, markersize=5)
+    for index, (name, (rows, seconds)) in enumerate(growth.items()):
+        look = {"color": METHOD_COLORS[index % len(METHOD_COLORS)], "label": "_" if name in tables else name}
+        right.plot(rows, seconds, "o-", linewidth=2, markersize=5, **look)
     ticker = matplotlib_module("ticker")
     number = ticker.FuncFormatter(lambda value, _: f"{value:,.0f}")
     for ax, title in ((left, "the paper's tables"), (right, "made tables of growing size")):
@@ -103,6 +104,8 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
         tidy_axes(ax)
     left.set_ylabel("CPU seconds to fit")
     left.legend(frameon=False, labelcolor=INK, loc="upper left")
+    if set(growth) - set(tables):
+        right.legend(frameon=False, labelcolor=INK, loc="upper left")
     return figure
 
 

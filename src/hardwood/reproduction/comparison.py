@@ -78,11 +78,12 @@ def explain_difference(outcome: Outcome, table: str, method: Method) -> str | No
     n_rows = next(len(t.y) for t in outcome.tables if t.name == table)
     rows = round(abs(score.difference) * n_rows)
     size = f"{method.title} {signed(score.difference)}: {rows} of {n_rows} rows over the {FOLDS} folds."
-    return " ".join([size, _weigh_ties(score, orders), *_weigh_authors_code(score)])
+    among, ties = _weigh_ties(score, orders)
+    return " ".join([size, ties, *_weigh_authors_code(score, ties_explain=among)])
 
 
-def _weigh_ties(score: MethodScore, orders: list[float]) -> str:
-    """Say what the order of the columns does to a score."""
+def _weigh_ties(score: MethodScore, orders: list[float]) -> tuple[bool, str]:
+    """Say what the order of the columns does to a score, and whether the published one comes up."""
     low, high = min(*orders, score.adversarial.mean), max(*orders, score.adversarial.mean)
     if low == high:
         ties = f"In {len(orders)} other orders of the columns, which decide ties between splits, the mean is the same"
@@ -92,15 +93,15 @@ def _weigh_ties(score: MethodScore, orders: list[float]) -> str:
             f"runs from {low:.3f} to {high:.3f}"
         )
     if low <= score.published.mean <= high:
-        return f"{ties}: the published {score.published.mean:.3f} is among them."
+        return True, f"{ties}: the published {score.published.mean:.3f} is among them."
     side = "above" if score.difference > 0 else "below"
     is_usual = abs(score.difference) <= score.published.deviation
     deviation = f"the published deviation from fold to fold, {score.published.deviation:.3f}"
     rest = f"but it is less than {deviation}" if is_usual else f"and it is more than {deviation}"
-    return f"{ties}, {side} the published {score.published.mean:.3f}: ties do not explain it all, {rest}."
+    return False, f"{ties}, {side} the published {score.published.mean:.3f}: ties do not explain it all, {rest}."
 
 
-def _weigh_authors_code(score: MethodScore) -> list[str]:
+def _weigh_authors_code(score: MethodScore, *, ties_explain: bool) -> list[str]:
     """Say what groot-trees makes of the published figure, if it has been asked."""
     if score.authors_code is None:
         return []
@@ -108,7 +109,8 @@ def _weigh_authors_code(score: MethodScore) -> list[str]:
     gives = f"groot-trees, the authors' own code, gives {_span(low, high)} on these folds"
     published, ours = (_gap(mean, low, high) for mean in (score.published.mean, score.adversarial.mean))
     if published == 0.0:
-        return [f"{gives}: the published figure is among them, so its search makes the difference, not the data."]
+        reason = "" if ties_explain else ", so its search makes the difference, not the data"
+        return [f"{gives}: the published figure is among them{reason}."]
     if ours == 0.0:
         return [f"{gives}: ours is among them, the published figure is not."]
     if published * ours < 0:

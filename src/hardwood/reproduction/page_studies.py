@@ -87,8 +87,11 @@ def conclude_black_box(outcome: Outcome) -> str:
             "rows that can be fooled."
         )
     sentences.append(f"Examples for a surrogate fool {spell(('transfer', None))}.")
+    natural = exact.get("natural")
+    if natural is not None and all(f.accuracy > natural.accuracy for key, f in exact.items() if key != "natural"):
+        sentences.append("What protects a robust tree is that fewer of its rows can be fooled at all.")
     left = ", ".join(f"{figures.accuracy:.0%} ({titles[key]})" for key, figures in exact.items())
-    sentences.append(f"What protects a robust tree is that fewer rows can be fooled at all; it keeps right {left}.")
+    sentences.append(f"An attacker who sees the tree leaves an accuracy of {left}.")
     return " ".join(sentences)
 
 

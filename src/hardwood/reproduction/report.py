@@ -25,6 +25,7 @@ from hardwood.plot.pictures import new_figure
 from hardwood.reproduction.black_box import ASKING, list_susceptibilities, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, mean_scores
 from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.methods import GREEDY, HARDENING
 from hardwood.reproduction.page import write_page
 from hardwood.reproduction.pieces import Record
 
@@ -142,9 +143,9 @@ def _draw_run_times(outcome: Outcome) -> Any:
         for method in outcome.methods
     }
     growing = {}
-    for method in outcome.methods:
-        records = [r for r in outcome.growth if r["method"] == method.key and r["varies"] == "rows"]
-        growing[method.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
+    for learner in (*outcome.methods, GREEDY, *HARDENING):
+        records = [r for r in outcome.growth if r["method"] == learner.key and r["varies"] == "rows"]
+        growing[learner.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
     return plot_run_times(on_tables, growing)
 
 
