@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
@@ -22,12 +23,14 @@ from hardwood.reproduction import Experiment, Outcome, write_report
 from hardwood.reproduction.black_box import BlackBoxPlan, Susceptibility, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, judge
 from hardwood.reproduction.experiment import MethodScore
-from hardwood.reproduction.methods import GREEDY, HARDENING, METHODS
+from hardwood.reproduction.hardening import plan_hardening, weigh_hardening
+from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, METHODS
 from hardwood.reproduction.page import write_page
-from hardwood.reproduction.page_studies import conclude_black_box
+from hardwood.reproduction.page_studies import conclude_black_box, conclude_hardening
 from hardwood.reproduction.pieces import Piece, Results, do_pieces
-from hardwood.reproduction.protocol import Score, Table
+from hardwood.reproduction.protocol import Score, Table, split_folds
 from hardwood.reproduction.published import OVERVIEW, read_published
+from hardwood.reproduction.report import list_records
 from hardwood.reproduction.studies import GrowthPlan
 
 TABLES = ["haberman", "ionosphere"]
@@ -70,7 +73,8 @@ def test_methods_have_a_column_and_a_line_in_the_overview() -> None:
     columns = read_published()["wine"].scores
     for method in METHODS:
         assert method.key in columns
-    assert {line.learner for line in OVERVIEW} == {learner.key for learner in (*METHODS, GREEDY, *HARDENING)}
+    learners = (*METHODS, GREEDY, EXACT_HARDENING, L0_HARDENING)
+    assert {line.learner for line in OVERVIEW} == {learner.key for learner in learners}
 
 
 def test_what_the_authors_code_gives() -> None:
@@ -179,6 +183,32 @@ def test_what_black_boxes_teach(outcome: Outcome, fooled: float | None, words: s
     assert '<figure id="black_box">' in text
     without = replace(changed, without_toolbox="pip install 'hardwood[art]'")
     assert "left out: pip install &#x27;hardwood[art]&#x27;" in write_page(without, {})
+
+
+def test_hardening_a_fold() -> None:
+    """Before and after are what the estimators give."""
+    data = load_dataset("parkinsons")
+    table = Table("parkinsons", np.asarray(data.data), np.asarray(data.target))
+    record = plan_hardening(table, "forest")[0].work()
+    train, test = split_folds(table)[0]
+    forest = RandomForestClassifier(20, max_depth=4, random_state=1).fit(table.X[train], table.y[train])
+    assert record["accuracy before"] == forest.score(table.X[test], table.y[test])
+    assert record["adversarial before"] == adversarial_accuracy(forest, table.X[test], table.y[test], 0.1)
+    assert record["adversarial after"] > record["adversarial before"] + 0.1
+    assert record["undecided before"] == record["undecided after"] == 0
+
+
+def test_what_hardening_bought(outcome: Outcome) -> None:
+    fold = {f"{what} {when}": 0 for what in ("accuracy", "adversarial", "undecided") for when in ("before", "after")}
+    raised, lowered = fold | {"adversarial after": 0.5, "undecided after": 2}, fold | {"adversarial before": 0.25}
+    found = {("<table>", "forest"): [raised, fold], ("<table>", "boosting"): [lowered]}
+    changed = replace(with_score(outcome, 0.7, []), hardening=found)
+    assert list_records(changed)["hardening"][1] == {"table": "<table>", "ensemble": "forest", "fold": 2, **fold}
+    conclusion = conclude_hardening(weigh_hardening(found))
+    assert "forest on 1 of 1 tables, on average by +0.250, and changes its accuracy by 0.000" in conclusion
+    assert "boosting on 0 of 1 tables, on average by -0.250" in conclusion
+    assert "2 answers were not found in time" in conclusion
+    assert "<td>0.000</td><td>0.250</td>" in write_page(changed, {})
 
 
 def make_pieces(calls: list[int], settings: str = "") -> list[Piece]:
@@ -290,6 +320,7 @@ def with_score(
         transfer=[transfer],
         black_box={},
         without_toolbox=None,
+        hardening={},
     )
 
 

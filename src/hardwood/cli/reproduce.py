@@ -12,7 +12,7 @@ from hardwood.cli.messages import COMPILING, console, explaining, run_with_notic
 from hardwood.cli.tables import check_output
 from hardwood.plot import check_can_draw
 from hardwood.reproduction.comparison import judge, mean_scores, signed
-from hardwood.reproduction.experiment import RESULTS, Experiment, Outcome, compile_methods
+from hardwood.reproduction.experiment import RESULTS, Experiment, Outcome
 from hardwood.reproduction.report import PAGE, write_report
 from hardwood.threads import count_threads
 
@@ -44,7 +44,7 @@ def reproduce(
         check_can_draw(output / "figure.svg")
     with explaining("reproduce the paper"):
         experiment = Experiment(output, table or None, quick, count_threads(jobs))
-        run_with_notice(compile_methods, COMPILING)
+        run_with_notice(experiment.compile_kernels, COMPILING)
         try:
             with showing_progress("Measuring...") as progress:
                 outcome = experiment.run(progress)

@@ -84,7 +84,7 @@ def plan_black_box(table: Table, methods: tuple[Method, ...], plan: BlackBoxPlan
             name=f"black box/{table.name}/{name}{f' {queries}' if asks else ''}/fold {fold + 1}",
             settings=f"{settings} {plan.rows} {toolbox} {describe_table(table.X, table.y)}",
             work=partial(find, fold),
-            cells=len(methods) * (table.X.size + plan.rows * (queries or 1) * table.X.shape[1]),
+            cells=len(methods) * (table.X.size + plan.rows * (queries or 1)),
             is_alone=asks,  # the toolbox draws from a generator that all threads share
         )
         for fold in range(FOLDS)

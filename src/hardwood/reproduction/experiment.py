@@ -20,7 +20,17 @@ from hardwood.reproduction.black_box import (
     list_attackers,
     plan_black_box,
 )
-from hardwood.reproduction.methods import GREEDY, HARDENING, METHODS, Method
+from hardwood.reproduction.hardening import ENSEMBLES, plan_hardening
+from hardwood.reproduction.hardening import TABLES as HARDENING_TABLES
+from hardwood.reproduction.methods import (
+    EXACT_HARDENING,
+    GREEDY,
+    HARDENED_TREES,
+    L0_HARDENING,
+    METHODS,
+    Learner,
+    Method,
+)
 from hardwood.reproduction.pieces import Piece, Progress, Record, Results, do_pieces
 from hardwood.reproduction.protocol import Score, Table, plan_folds
 from hardwood.reproduction.published import DEPTH, EPSILON, read_published
@@ -83,6 +93,8 @@ class Outcome:
         What attackers who cannot see the trees find, fold by fold, by (table, attacker).
     without_toolbox : str or None
         Why some of these attackers are missing.
+    hardening : dict of lists of records
+        Scores of ensembles before and after hardening, fold by fold, by (table, ensemble).
     """
 
     tables: list[Table]
@@ -95,6 +107,7 @@ class Outcome:
     transfer: list[Record]
     black_box: dict[tuple[str, Attacker], list[Record]]
     without_toolbox: str | None
+    hardening: dict[tuple[str, str], list[Record]]
 
 
 @dataclass(frozen=True)
@@ -106,11 +119,13 @@ class _Plan:
     rho: dict[tuple[str, float], Piece]
     growth: dict[tuple[str, Size], Piece]
     black_box: dict[tuple[str, Attacker], list[Piece]]
+    hardening: dict[tuple[str, str], list[Piece]]
 
     @property
     def pieces(self) -> list[Piece]:
         """All of them."""
-        lists = (*self.folds.values(), *self.transfer.values(), *self.black_box.values())
+        studies = (self.folds, self.transfer, self.black_box, self.hardening)
+        lists = (pieces for study in studies for pieces in study.values())
         return [*(piece for pieces in lists for piece in pieces), *self.rho.values(), *self.growth.values()]
 
 
@@ -159,6 +174,21 @@ class Experiment:
         self.hardening_growth = QUICK_HARDENING if self.quick else WHOLE_HARDENING
         self.black_box = QUICK_BLACK_BOX if self.quick else WHOLE_BLACK_BOX
 
+    @property
+    def hardening_learners(self) -> tuple[Learner, ...]:
+        """What is timed of hardening. The exact search takes most of a minute to compile: too long to be quick."""
+        return (L0_HARDENING,) if self.quick else (EXACT_HARDENING, L0_HARDENING)
+
+    def compile_kernels(self) -> None:
+        """Fit and attack one model of each kind, so that no clock sees the compiler."""
+        X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
+        y = np.arange(20) % 3 % 2
+        for learner in (*self.methods, GREEDY, *self.hardening_learners):
+            learner.make(2, DEPTH).fit(X, y)
+        tree = METHODS[0].make(2, DEPTH).fit(X, y)
+        adversarial_accuracy(tree, X, y, EPSILON)
+        transfer_attack(tree, X, y, EPSILON)
+
     def run(self, progress: Progress | None = None) -> Outcome:
         """Do what is missing.
 
@@ -201,6 +231,7 @@ class Experiment:
             transfer=[{"table": name, **_average(recall(pieces))} for name, pieces in plan.transfer.items()],
             black_box={key: recall(pieces) for key, pieces in plan.black_box.items()},
             without_toolbox=without_toolbox,
+            hardening={key: recall(pieces) for key, pieces in plan.hardening.items()},
         )
 
     def _plan(self, tables: Sequence[Table], has_toolbox: bool) -> _Plan:
@@ -208,16 +239,19 @@ class Experiment:
         rhos = _QUICK_RHOS if self.quick else _RHOS
         with_rho = [table for table in tables if table.name in RHO_TABLES]
         attacked = [table for table in tables if table.name in self.black_box.tables]
+        hardened = [table for table in tables if table.name in HARDENING_TABLES and not self.quick]
         return _Plan(
             folds={(t.name, m.key): plan_folds(t, m) for t in tables for m in self.methods},
             transfer={t.name: plan_transfer(t, self.methods) for t in tables},
             rho={(t.name, r): p for t in with_rho for r, p in zip(rhos, plan_rho(t, rhos), strict=True)},
-            growth=plan_growth(self.growth, (*self.methods, GREEDY)) | plan_growth(self.hardening_growth, HARDENING),
+            growth=plan_growth(self.growth, (*self.methods, GREEDY))
+            | plan_growth(self.hardening_growth, self.hardening_learners, HARDENED_TREES),
             black_box={
                 (table.name, attacker): plan_black_box(table, self.methods, self.black_box, attacker)
                 for table in attacked
                 for attacker in list_attackers(self.black_box, has_toolbox)
             },
+            hardening={(t.name, ensemble): plan_hardening(t, ensemble) for t in hardened for ensemble in ENSEMBLES},
         )
 
     def _load_tables(self) -> tuple[list[Table], dict[str, str]]:
@@ -251,14 +285,3 @@ class Experiment:
 
 def _average(records: Sequence[Record]) -> Record:
     return {key: float(np.mean([record[key] for record in records])) for key in records[0]}
-
-
-def compile_methods() -> None:
-    """Fit and attack one model of each kind, so that no clock sees the compiler."""
-    X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
-    y = np.arange(20) % 3 % 2
-    for learner in (*METHODS, GREEDY, *HARDENING):
-        learner.make(2, DEPTH).fit(X, y)
-    tree = METHODS[0].make(2, DEPTH).fit(X, y)
-    adversarial_accuracy(tree, X, y, EPSILON)
-    transfer_attack(tree, X, y, EPSILON)

@@ -85,10 +85,8 @@ METHODS = (
 
 # Those in the paper's overview of complexities that are not in its table of scores.
 GREEDY = Learner("chen-greedy", "Chen et al., greedy", _make_chen_greedy)
-HARDENING = (
-    Learner("hardening-exact", "Hardening, exact attack", partial(_make_hardened, "search")),
-    Learner("hardening-coordinate", "Hardening, L0 attack", partial(_make_hardened, "coordinate")),
-)
+EXACT_HARDENING = Learner("hardening-exact", "Hardening, exact attack", partial(_make_hardened, "search"))
+L0_HARDENING = Learner("hardening-coordinate", "Hardening, L0 attack", partial(_make_hardened, "coordinate"))
 
 
 def make_rho_tree(rho: float) -> RobustTreeClassifier:

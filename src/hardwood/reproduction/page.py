@@ -15,7 +15,7 @@ from hardwood.reproduction.black_box import SURROGATE_TREES
 from hardwood.reproduction.comparison import explain_difference, judge, mean_scores, signed
 from hardwood.reproduction.experiment import MethodScore, Outcome
 from hardwood.reproduction.methods import HARDENED_TREES, HARDENING_ROUNDS, Method
-from hardwood.reproduction.page_studies import tell_black_box, tell_overview, tell_transfer
+from hardwood.reproduction.page_studies import tell_black_box, tell_hardening, tell_overview, tell_transfer
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
 
 _STYLE = """
@@ -79,7 +79,7 @@ def write_page(outcome: Outcome, pictures: Mapping[str, bytes]) -> str:
     sections += [*tell_transfer(outcome), *tell_black_box(outcome)]
     if "black_box" in pictures:
         sections.append(_embed("black_box", pictures["black_box"]))
-    sections += [*tell_overview(outcome), *_close()]
+    sections += [*tell_hardening(outcome), *tell_overview(outcome), *_close()]
     body = "\n".join(sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -25,7 +25,8 @@ from hardwood.plot.pictures import new_figure
 from hardwood.reproduction.black_box import ASKING, list_susceptibilities, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, mean_scores
 from hardwood.reproduction.experiment import Outcome
-from hardwood.reproduction.methods import GREEDY, HARDENING
+from hardwood.reproduction.hardening import list_hardening
+from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING
 from hardwood.reproduction.page import write_page
 from hardwood.reproduction.pieces import Record
 
@@ -95,6 +96,7 @@ def list_records(outcome: Outcome) -> dict[str, list[Record]]:
         "rho": outcome.rho,
         "transfer": outcome.transfer,
         "black_box": list_susceptibilities(outcome.black_box),
+        "hardening": list_hardening(outcome.hardening),
         "column_orders": [
             {"table": table, "method": method, "order": order, "adversarial_accuracy": value}
             for (table, method), values in outcome.column_orders.items()
@@ -143,9 +145,10 @@ def _draw_run_times(outcome: Outcome) -> Any:
         for method in outcome.methods
     }
     growing = {}
-    for learner in (*outcome.methods, GREEDY, *HARDENING):
+    for learner in (*outcome.methods, GREEDY, EXACT_HARDENING, L0_HARDENING):
         records = [r for r in outcome.growth if r["method"] == learner.key and r["varies"] == "rows"]
-        growing[learner.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
+        if records:
+            growing[learner.title] = ([r["rows"] for r in records], [r["fit_seconds"] for r in records])
     return plot_run_times(on_tables, growing)
 
 

@@ -55,8 +55,8 @@ WHOLE_HARDENING = GrowthPlan(
 QUICK_HARDENING = GrowthPlan(rows=(500, 1_000, 2_000), features=(10, 20, 40), depths=(2, 4), fixed_rows=500)
 
 
-def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> dict[tuple[str, Size], Piece]:
-    """Return pieces that time one fit each, on tables made for it, by learner and size."""
+def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...], trees: int = 1) -> dict[tuple[str, Size], Piece]:
+    """Return pieces that time one fit each of so many trees, on tables made for it, by learner and size."""
 
     def measure(learner: Learner, rows: int, features: int, depth: int) -> Record:
         informative = features // 2
@@ -70,7 +70,7 @@ def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...]) -> dict[tuple[s
             name=f"growth/{learner.key}/{varies}/{rows} rows, {features} features, depth {depth}",
             settings=f"{learner.make(features, depth).get_params()}",
             work=partial(measure, learner, rows, features, depth),
-            cells=rows * features,
+            cells=rows * features * trees,
             is_alone=True,
         )
         for varies, rows, features, depth in plan.sizes
