@@ -60,23 +60,20 @@ def plot_black_box(
                 at = {"transform": ax.get_yaxis_transform(), "clip_on": False}
                 if np.isfinite(value):
                     ax.plot([1.03], [value], mark, color=colors[model], markersize=7, markeredgewidth=0, **at)
-    _label(left, right, has_questions=bool(asking))
+    _label(left, right)
     _explain(figure, colors, [*zip(asking, _LINES, strict=False), *zip(others, _OTHER_MARKS, strict=False)])
     return figure
 
 
-def _label(left: Any, right: Any, *, has_questions: bool) -> None:
+def _label(left: Any, right: Any) -> None:
     ticker = matplotlib_module("ticker")
     left.set(ylim=(0.0, 1.0), ylabel="accuracy that is left")
     right.set(ylabel="median distance / least distance")
     for ax in (left, right):
         ax.grid(color="#EEEEEE", zorder=0)
         tidy_axes(ax)
-        if has_questions:
-            ax.set(xscale="log", xlabel="answers that the attacker has about a row")
-            ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        else:
-            ax.set(xlim=(0.0, 1.0), xticks=[])
+        ax.set(xscale="log", xlabel="answers that the attacker has about a row")
+        ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _explain(figure: Any, colors: Mapping[str, str], styles: list[tuple[str, str]]) -> None:

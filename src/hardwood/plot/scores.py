@@ -98,14 +98,16 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
         ax.set(xscale="log", yscale="log", xlabel="rows")
         ax.set_title(title, loc="left", fontsize=11, color=INK)
         ax.grid(color="#EEEEEE", zorder=0)
-        ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        # Where there are two decades or more, labels at 50,000 and 100,000 would meet.
+        low, high = ax.get_xlim()
+        ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0, 3.0)))
         ax.xaxis.set_major_formatter(number)
         ax.xaxis.set_minor_formatter(ticker.NullFormatter())
         tidy_axes(ax)
     left.set_ylabel("CPU seconds to fit")
     left.legend(frameon=False, labelcolor=INK, loc="upper left")
     if set(growth) - set(tables):
-        right.legend(frameon=False, labelcolor=INK, loc="upper left")
+        right.legend(frameon=False, labelcolor=INK, loc="lower right")
     return figure
 
 

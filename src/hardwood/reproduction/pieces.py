@@ -23,7 +23,8 @@ Progress = Callable[[int, int], None]
 _CELLS_BEFORE_THE_FIRST = 50_000  # that could be read while a piece gets started
 
 # What is done with results leaves them as they are.
-_ROOMS_THAT_SHOW = {"cli", "plot"}
+_SHOWING = ("comparison", "page", "page_studies", "report")
+_WHAT_SHOWS = {Path("cli"), Path("plot"), *(Path("reproduction", f"{name}.py") for name in _SHOWING)}
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ def _describe_software() -> str:
     folder = Path(hardwood.__file__).parent
     code = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
-        if path.relative_to(folder).parts[0] not in _ROOMS_THAT_SHOW:
+        inside = path.relative_to(folder)
+        if not _WHAT_SHOWS & {inside, *inside.parents}:
             code.update(path.read_bytes())
     return f"{hardwood.__version__} {sklearn.__version__} {code.hexdigest()}"

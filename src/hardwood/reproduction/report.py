@@ -122,7 +122,7 @@ def list_figures(outcome: Outcome) -> dict[str, Callable[[], Any]]:
         adversarial.append(record["adversarial_accuracy"])
     if curves:
         figures["rho"] = partial(plot_rho, curves)
-    if outcome.black_box:
+    if any(name in ASKING for _, (name, _) in outcome.black_box):
         figures["black_box"] = partial(_draw_black_box, outcome)
     return figures
 
