@@ -28,38 +28,50 @@ class Model(NamedTuple):
     cut: float
     leaf_of_node: np.ndarray  # int64 per node; -1 for inner nodes
     rank: np.ndarray  # int32 per node: which of its feature's thresholds it has
-    bound_start: np.ndarray  # int64 per leaf + 1: its bounds are bound_*[start:end]
-    bound_feature: np.ndarray  # int32
-    bound_first: np.ndarray  # int32: its first and last cell
-    bound_last: np.ndarray
+    bound_start: np.ndarray  # int64 per leaf + 1: its bounds are bounds[start:end]
+    bounds: np.ndarray  # BOUND, the axis is a feature
     bound_set: np.ndarray  # int64: for a categorical feature, offset of its bool set in `sets`; -1 = numerical
     sets: np.ndarray  # bool
     thresholds: np.ndarray  # float64: sorted, feature by feature
     threshold_start: np.ndarray  # int64 per feature + 1
-    cell_start: np.ndarray  # int64 per axis + 1: numerical features, then categories; one spare cell each
     category_start: np.ndarray  # int64 per feature: offset of its categories
     n_categories: np.ndarray  # int64 per feature; 0 = numerical
 
 
-class Place(NamedTuple):
-    """Where one row is, and the cells that it can be moved to. All int32."""
-
-    own: np.ndarray  # per axis: the row's cell
-    low: np.ndarray  # per axis: the first and the last cell, as the search narrows them
-    high: np.ndarray
-    active: np.ndarray  # the axes of several cells
-    n_active: np.ndarray  # (1)
+# An axis (numerical features come first, then categories): where one row is on it, the cells that it can be moved to,
+# and what a search notes of them.
+AXIS = np.dtype(
+    [
+        ("start", np.int64),  # where its cells begin, among those of all axes
+        ("own", np.int32),  # the row's cell
+        ("low", np.int32),  # the first and the last cell, as the search narrows them
+        ("high", np.int32),
+        ("first", np.int32),  # the common box of the best leaves
+        ("last", np.int32),
+        ("is_touched", np.int32),  # whether it has losses
+        ("front", np.int32),  # the cells of a tree whose losses are known: from front to back
+        ("back", np.int32),
+        ("seen_first", np.int32),  # the bounds of a leaf,
+        ("seen_last", np.int32),
+        ("seen", np.int64),  # which was the last to have some here
+        ("chosen", np.int32),  # a cell: of an answer
+        # Three lists of axes: the i-th is noted in record i.
+        ("active", np.int32),  # those of several cells
+        ("touched", np.int32),  # those with losses
+        ("pending", np.int32),  # those where some losses are not known yet
+        ("cheapest", np.float64),  # the least cost within the box
+    ],
+    align=True,
+)
+LEAF = np.dtype([("value", np.float64), ("start", np.int32), ("end", np.int32)])  # its objective, and its bounds
+BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
 
 
 class Leaves(NamedTuple):
     """The leaves that a row can be moved into, except those of trees with a single one. Filled by `collect`."""
 
-    value: np.ndarray  # float64 per leaf: the objective
-    start: np.ndarray  # int32 per leaf: its bounds
-    end: np.ndarray
-    axis: np.ndarray  # int32 per bound
-    first: np.ndarray
-    last: np.ndarray
+    each: np.ndarray  # LEAF
+    bounds: np.ndarray  # BOUND: those that cut the row's box
 
 
 @inner
@@ -77,45 +89,44 @@ def find_cell(model, feature, value):
 
 
 @inner
-def locate(model, x, low, high, allowed, place):
+def locate(model, x, low, high, allowed, axes):
     """Find the cells of a row and of its reach."""
     n_features = x.shape[0]
     for j in range(n_features):
-        place.own[j] = place.low[j] = place.high[j] = 0
+        axes[j].own = axes[j].low = axes[j].high = 0
         if x[j] != x[j]:
-            place.own[j] = MISSING
+            axes[j].own = MISSING
         elif model.n_categories[j] == 0 and model.threshold_start[j + 1] > model.threshold_start[j]:
-            place.own[j] = find_cell(model, j, x[j])
-            place.low[j] = find_cell(model, j, max(low[j], -LARGEST_FLOAT))
-            place.high[j] = find_cell(model, j, min(high[j], LARGEST_FLOAT))
+            axes[j].own = find_cell(model, j, x[j])
+            axes[j].low = find_cell(model, j, max(low[j], -LARGEST_FLOAT))
+            axes[j].high = find_cell(model, j, min(high[j], LARGEST_FLOAT))
         for code in range(model.n_categories[j]):
             at = model.category_start[j] + code
             axis = n_features + at
-            place.own[axis] = x[j] == code
-            place.high[axis] = place.own[j] != MISSING and allowed[at]
-            place.low[axis] = 0
-    list_active(place)
+            axes[axis].own = x[j] == code
+            axes[axis].high = axes[j].own != MISSING and allowed[at]
+            axes[axis].low = 0
 
 
 @inner
-def list_active(place):
-    """List the axes of several cells."""
-    count = 0
-    for axis in range(place.low.shape[0]):
-        if place.low[axis] < place.high[axis]:
-            place.active[count] = axis
+def list_active(axes):
+    """List the axes of several cells; how many there are."""
+    count = np.int64(0)
+    for axis in range(axes.shape[0]):
+        if axes[axis].low < axes[axis].high:
+            axes[count].active = axis
             count += 1
-    place.n_active[0] = count
+    return count
 
 
 @inner
-def _reaches_sets(model, place, node):
+def _reaches_sets(model, axes, node):
     """Whether some category goes to the left child of a node, and whether one goes to the right."""
     feature = model.trees.feature[node]
     to_left, to_right = False, False
     for code in range(model.n_categories[feature]):
         axis = model.n_categories.shape[0] + model.category_start[feature] + code
-        if place.high[axis] == 1:
+        if axes[axis].high == 1:
             is_left = in_left_set(model.trees, node, code)
             to_left |= is_left
             to_right |= not is_left
@@ -123,23 +134,23 @@ def _reaches_sets(model, place, node):
 
 
 @inner
-def _exclude(model, place, k, leaves, count):
+def _exclude(model, axes, k, bounds, count):
     """Bound a leaf to be without the categories that its set excludes: (how many bounds now, whether any is left)."""
-    feature = model.bound_feature[k]
+    feature = model.bounds[k].axis
     some = False
     for code in range(model.n_categories[feature]):
         axis = model.n_categories.shape[0] + model.category_start[feature] + code
-        if place.high[axis] == 1:
+        if axes[axis].high == 1:
             if model.sets[model.bound_set[k] + code]:
                 some = True
             else:
-                leaves.axis[count], leaves.first[count], leaves.last[count] = axis, 0, 0
+                bounds[count].axis, bounds[count].first, bounds[count].last = axis, 0, 0
                 count += 1
     return count, some
 
 
 @inner
-def _sort(slots, first, last, value):
+def _sort(slots, first, last, each):
     """Put leaves in decreasing order of value (Shell sort)."""
     gap = 1
     while gap < (last - first) // 3:
@@ -148,7 +159,7 @@ def _sort(slots, first, last, value):
         for i in range(first + gap, last):
             slot = slots[i]
             j = i
-            while j - gap >= first and value[slots[j - gap]] < value[slot]:
+            while j - gap >= first and each[slots[j - gap]].value < each[slot].value:
                 slots[j] = slots[j - gap]
                 j -= gap
             slots[j] = slot
@@ -156,7 +167,7 @@ def _sort(slots, first, last, value):
 
 
 @inner
-def collect(model, place, plus, minus, leaves, slots, marks, stack):
+def collect(model, axes, plus, minus, leaves, slots, marks, stack):
     """List the leaves within reach; their value is output `plus` minus output `minus` (-1: leave out).
 
     Tree by tree they are put in `slots`, best first, from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the
@@ -164,11 +175,9 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
     """
     # Arrays are fetched from their named tuples once: inside a loop each fetch would count references.
     feature, left, right, rank = model.trees.feature, model.trees.left, model.trees.right, model.rank
-    category_start, own, low, high = model.trees.category_start, place.own, place.low, place.high
-    bound_start, bound_feature, bound_set = model.bound_start, model.bound_feature, model.bound_set
-    bound_first, bound_last, leaf_of_node = model.bound_first, model.bound_last, model.leaf_of_node
-    axis, first, last, values = leaves.axis, leaves.first, leaves.last, leaves.value
-    room, widest = axis.shape[0], low.shape[0]
+    category_start, bound_start, bound_set = model.trees.category_start, model.bound_start, model.bound_set
+    all_bounds, leaf_of_node, each, bounds = model.bounds, model.leaf_of_node, leaves.each, leaves.bounds
+    room, widest = bounds.shape[0], axes.shape[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, total = 0.0, 0.0
     marks[0] = 0
@@ -182,13 +191,13 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
             node = stack[depth]
             j = feature[node]
             if j >= 0:
-                if own[j] == MISSING:
+                if axes[j].own == MISSING:
                     to_left = model.trees.missing_left[node]
                     to_right = not to_left
                 elif category_start[node] >= 0:
-                    to_left, to_right = _reaches_sets(model, place, node)
+                    to_left, to_right = _reaches_sets(model, axes, node)
                 else:
-                    to_left, to_right = low[j] <= rank[node], high[j] > rank[node]
+                    to_left, to_right = axes[j].low <= rank[node], axes[j].high > rank[node]
                 if to_left:
                     stack[depth] = left[node]
                     depth += 1
@@ -196,21 +205,22 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
                     stack[depth] = right[node]
                     depth += 1
                 continue
-            if n_leaves >= values.shape[0] or n_bounds + widest > room:
+            if n_leaves >= each.shape[0] or n_bounds + widest > room:
                 return np.int64(-1), settled, total
             leaf = leaf_of_node[node]
             end, within = n_bounds, True
             for k in range(bound_start[leaf], bound_start[leaf + 1]):
-                j = bound_feature[k]
-                if own[j] == MISSING:
+                j, first, last = all_bounds[k].axis, all_bounds[k].first, all_bounds[k].last
+                low, high = axes[j].low, axes[j].high
+                if axes[j].own == MISSING:
                     continue
                 if bound_set[k] >= 0:
-                    end, some = _exclude(model, place, k, leaves, end)
+                    end, some = _exclude(model, axes, k, bounds, end)
                     within &= some
                     continue
-                within &= (bound_first[k] <= high[j]) & (bound_last[k] >= low[j]) & (bound_first[k] <= bound_last[k])
-                axis[end], first[end], last[end] = j, bound_first[k], bound_last[k]
-                end += (bound_first[k] > low[j]) | (bound_last[k] < high[j])
+                within &= (first <= high) & (last >= low) & (first <= last)
+                bounds[end].axis, bounds[end].first, bounds[end].last = j, first, last
+                end += (first > low) | (last < high)
             if not within:
                 continue
             value = 0.0
@@ -218,7 +228,7 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
                 value += model.value[node, plus]
             if minus >= 0:
                 value -= model.value[node, minus]
-            values[n_leaves], leaves.start[n_leaves], leaves.end[n_leaves] = value, n_bounds, end
+            each[n_leaves].value, each[n_leaves].start, each[n_leaves].end = value, n_bounds, end
             slots[n_leaves] = n_leaves
             best = max(best, value)
             n_bounds = end
@@ -228,7 +238,7 @@ def collect(model, place, plus, minus, leaves, slots, marks, stack):
             settled += best
             n_leaves = begin
         else:
-            _sort(slots, begin, n_leaves, values)
+            _sort(slots, begin, n_leaves, each)
             n_trees += 1
             marks[n_trees] = n_leaves
     return n_trees, settled, total

@@ -13,18 +13,13 @@ from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
 from hardwood._kernels.ensemble_search import (
     ANY,
-    BEST,
     CHEAPEST,
-    EARLIER,
     EVERY,
     FOUND,
     LARGEST,
     NO_ROOM,
     NONE,
-    ROUNDING,
-    TARGET,
     UNFINISHED,
-    WITHOUT,
     add_costs,
     begin,
     copy_point,
@@ -92,25 +87,26 @@ def set_up(model, label, rival, doubt):
 
 
 @inner
-def _is_answer(model, x, place, search, label):
+def _is_answer(model, x, search, label):
     """Write down the point of the chosen cells; whether the model gives it another class."""
-    write_point(model, place, x, search.chosen, search.point)
+    write_point(model, search.axes, x, search.point)
     return predict_point(model, search.point, search.output) != label
 
 
 @inner
-def _collect(model, question, leaves, place, search, plus, minus):
+def _collect(model, question, leaves, search, plus, minus):
     """Collect the leaves within reach: whether there is room for them."""
-    n_trees, settled, total = collect(model, place, plus, minus, leaves, search.slots, search.marks, search.stack)
-    if n_trees < 0 or 2 * search.marks[n_trees] > search.slots.shape[0] or 2 * n_trees + 2 > search.marks.shape[0]:
+    slots, marks = search.slots, search.marks
+    n_trees, settled, total = collect(model, search.axes, plus, minus, leaves, slots, marks, search.stack)
+    if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
         return False
-    search.numbers[ROUNDING] = question.rounding * search.marks[n_trees]
+    search.now[0].rounding = question.rounding * marks[n_trees]
     begin(search, n_trees, settled, total)
     return True
 
 
 @inner
-def _cut_ball(model, rows, row, question, radius, place):
+def _cut_ball(model, rows, row, question, radius, axes):
     """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
 
     A trifle more than the radius: what counts is the cost of the cells.
@@ -118,39 +114,39 @@ def _cut_ball(model, rows, row, question, radius, place):
     whole = True
     x, n_features = rows.x[row], rows.x.shape[1]
     for j in range(n_features):
-        if place.own[j] == MISSING:
+        if axes[j].own == MISSING:
             continue
         weight = question.weight[j]
         if question.norm == 2:
             weight *= weight
         if (model.n_categories[j] or question.norm == 0) and weight > radius:
-            whole &= place.low[j] == place.high[j]
-            place.low[j] = place.high[j] = place.own[j]
+            whole &= axes[j].low == axes[j].high
+            axes[j].low = axes[j].high = axes[j].own
             for code in range(model.n_categories[j]):
                 axis = n_features + model.category_start[j] + code
-                whole &= place.high[axis] == place.own[axis]
-                place.high[axis] = place.own[axis]
+                whole &= axes[axis].high == axes[axis].own
+                axes[axis].high = axes[axis].own
         elif model.n_categories[j] == 0 and question.norm != 0 and weight > 0.0:
             reach = radius / weight
             reach = (np.sqrt(reach) if question.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
             low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
-            whole &= low <= place.low[j] and high >= place.high[j]
-            place.low[j], place.high[j] = max(low, place.low[j]), min(high, place.high[j])
-    list_active(place)
+            whole &= low <= axes[j].low and high >= axes[j].high
+            axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
     return whole
 
 
 @inner
-def _set_costs(model, x, question, place, search):
+def _set_costs(model, x, question, search):
     """Work out what it costs to move to each cell."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
     n_features = x.shape[0]
-    for i in range(place.n_active[0]):
-        axis = place.active[i]
-        at = model.cell_start[axis]
+    for i in range(now.n_active):
+        axis = axes[i].active
+        at = axes[axis].start
         if axis >= n_features:
             continue
-        own, start, weight = place.own[axis], model.threshold_start[axis], question.weight[axis]
-        for cell in range(place.low[axis], place.high[axis] + 1):
+        own, start, weight = axes[axis].own, model.threshold_start[axis], question.weight[axis]
+        for cell in range(axes[axis].low, axes[axis].high + 1):
             change = 0.0
             if cell > own:
                 change = np.nextafter(model.thresholds[start + cell - 1], np.inf) - x[axis]
@@ -161,159 +157,161 @@ def _set_costs(model, x, question, place, search):
                 cost = weight if cell != own else 0.0
             elif question.norm == 2:
                 cost *= cost
-            search.cost[at + cell] = min(cost, LARGEST_COST)
+            cells[at + cell].cost = min(cost, LARGEST_COST)
     for j in range(n_features):
         for code in range(model.n_categories[j]):
             axis = n_features + model.category_start[j] + code
-            at, weight = model.cell_start[axis], question.weight[j]
+            at, weight = axes[axis].start, question.weight[j]
             leaving = weight * weight if question.norm == 2 else weight
-            search.cost[at] = leaving if place.own[axis] == 1 else 0.0
-            search.cost[at + 1] = 0.0
+            cells[at].cost = leaving if axes[axis].own == 1 else 0.0
+            cells[at + 1].cost = 0.0
 
 
 @inner
-def _improve(model, rows, row, question, leaves, place, search, level, answers):
+def _improve(model, rows, row, question, leaves, search, level, answers):
     """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
-    x, label, numbers = rows.x[row], rows.label[row], search.numbers
+    levels, now = search.levels, search.now[0]
+    x, label = rows.x[row], rows.label[row]
     additive = question.norm != INFINITY_NORM
-    wanted = search.bound[0] if question.goal == LARGEST else numbers[TARGET]
-    reached = climb(model, leaves, place, search, level, wanted, level == 0)
+    wanted = levels[0].bound if question.goal == LARGEST else now.target
+    reached = climb(model, leaves, search, level, wanted, level == 0)
     if question.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
-        numbers[TARGET], numbers[ROUNDING] = np.nextafter(reached, np.inf), 0.0
-        write_point(model, place, x, search.chosen, answers.example[row])
+        now.target, now.rounding = np.nextafter(reached, np.inf), 0.0
+        write_point(model, search.axes, x, answers.example[row])
         return False
-    if reached < numbers[TARGET] or not _is_answer(model, x, place, search, label):
+    if reached < now.target or not _is_answer(model, x, search, label):
         return False
     cost = 0.0
     if question.goal == CHEAPEST:
-        cost = add_costs(model, place, search, additive)
-    if cost < numbers[BEST]:
-        numbers[BEST] = cost
+        cost = add_costs(search, additive)
+    if cost < now.best:
+        now.best = cost
         copy_point(search.point, answers.example[row])
         answers.status[row] = FOUND
     if question.goal == CHEAPEST and additive:
-        cost = descend(model, leaves, place, search, level, numbers[TARGET], additive)
-        if cost < numbers[BEST] and _is_answer(model, x, place, search, label):
-            numbers[BEST] = cost
+        cost = descend(model, leaves, search, level, now.target, additive)
+        if cost < now.best and _is_answer(model, x, search, label):
+            now.best = cost
             copy_point(search.point, answers.example[row])
     return True
 
 
-@inner
-def _halve(model, rows, row, question, leaves, place, search, answers):
+@part
+def _halve(model, rows, row, question, leaves, search, answers):
     """Bring the best example nearer, by looking for one within smaller and smaller radii."""
-    numbers = search.numbers
-    least = numbers[WITHOUT]
+    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
+    least = now.without
     level = np.int64(1)
     failures = 0
     for _ in range(HALVINGS):
         if failures == FAILURES:
             break
-        radius = 0.5 * (least + numbers[BEST])
-        search.trail[level] = 0
-        for i in range(place.n_active[0]):
-            axis = place.active[i]
-            low, high, at = place.low[axis], place.high[axis], model.cell_start[axis]
-            while search.cost[at + low] > radius:
+        radius = 0.5 * (least + now.best)
+        levels[level].trail = 0
+        for i in range(now.n_active):
+            axis = axes[i].active
+            low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+            while cells[at + low].cost > radius:
                 low += 1
-            while search.cost[at + high] > radius:
+            while cells[at + high].cost > radius:
                 high -= 1
-            if low > place.low[axis] or high < place.high[axis]:
-                narrow(place, search, axis, low, high)
-        keep_leaves(leaves, place, search, level - 1, level, EVERY)
-        if not _improve(model, rows, row, question, leaves, place, search, level, answers):
+            if low > axes[axis].low or high < axes[axis].high:
+                narrow(search, axis, low, high)
+        keep_leaves(leaves, search, level - 1, level, EVERY)
+        if not _improve(model, rows, row, question, leaves, search, level, answers):
             least = radius
             failures += 1
-        undo(place, search, level)
+        undo(search, level)
 
 
-@inner
-def _approach(model, rows, row, rival, question, leaves, place, search, answers):
+@part
+def _approach(model, rows, row, rival, question, leaves, search, answers):
     """Look for an example the easy way: FOUND (for ANY); UNFINISHED: the search has to go on; NONE; or NO_ROOM.
 
     For CHEAPEST, a ball is widened until there is an example in it. For LARGEST, the search begins with the best
     point that the climb comes to.
     """
+    axes, levels, now = search.axes, search.levels, search.now[0]
     plus, minus, target = set_up(model, rows.label[row], rival, question.doubt)
     if question.goal == LARGEST:
         plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
-    numbers = search.numbers
-    numbers[TARGET], numbers[WITHOUT] = target, 0.0
-    radius = min(answers.distance[row], numbers[BEST]) if question.goal == CHEAPEST else np.inf
+    now.target, now.without = target, 0.0
+    radius = min(answers.distance[row], now.best) if question.goal == CHEAPEST else np.inf
     while True:
         whole = True
-        locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], place)
+        locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], axes)
         if question.goal == CHEAPEST:
-            whole = _cut_ball(model, rows, row, question, radius, place)
-        if not _collect(model, question, leaves, place, search, plus, minus):
+            whole = _cut_ball(model, rows, row, question, radius, axes)
+        now.n_active = list_active(axes)
+        if not _collect(model, question, leaves, search, plus, minus):
             return NO_ROOM
-        if search.bound[0] < target:
-            numbers[WITHOUT] = radius
-            if whole or radius >= numbers[BEST]:
+        if levels[0].bound < target:
+            now.without = radius
+            if whole or radius >= now.best:
                 return NONE
         else:
             if question.goal == CHEAPEST:
-                _set_costs(model, rows.x[row], question, place, search)
-            found = _improve(model, rows, row, question, leaves, place, search, np.int64(0), answers)
+                _set_costs(model, rows.x[row], question, search)
+            found = _improve(model, rows, row, question, leaves, search, np.int64(0), answers)
             if found and question.goal == ANY:
                 return FOUND
-            if whole or radius >= numbers[BEST]:
+            if whole or radius >= now.best:
                 break
-        radius = min(2.0 * radius, max(numbers[BEST], radius))
-    if question.goal == CHEAPEST and question.norm == INFINITY_NORM and numbers[BEST] < np.inf:
-        _halve(model, rows, row, question, leaves, place, search, answers)
+        radius = min(2.0 * radius, max(now.best, radius))
+    if question.goal == CHEAPEST and question.norm == INFINITY_NORM and now.best < np.inf:
+        _halve(model, rows, row, question, leaves, search, answers)
     return UNFINISHED
 
 
 @inner
 def _note(question, search, status, is_last, row, answers):
     """Write down what is known of a row. Nothing is known of rivals that have not been looked at."""
-    numbers = search.numbers
+    levels, now = search.levels, search.now[0]
     bound, floor = open_bounds(search)
     if question.goal == LARGEST:
-        answers.bound[row] = max(bound, np.nextafter(numbers[TARGET], -np.inf))
+        answers.bound[row] = max(bound, np.nextafter(now.target, -np.inf))
     elif question.goal == CHEAPEST:
-        free = max(numbers[WITHOUT], min(floor, numbers[BEST])) if is_last else 0.0
+        free = max(now.without, min(floor, now.best)) if is_last else 0.0
         answers.certified[row] = max(free, answers.certified[row])
     else:
-        lead = (bound if status == UNFINISHED else search.bound[0]) - numbers[TARGET] - question.doubt
+        lead = (bound if status == UNFINISHED else levels[0].bound) - now.target - question.doubt
         if status == NONE:
-            numbers[EARLIER] = max(numbers[EARLIER], min(lead, 0.0))
-            lead = numbers[EARLIER]
-        answers.bound[row] = max(lead, numbers[EARLIER]) if is_last else np.inf
+            now.earlier = max(now.earlier, min(lead, 0.0))
+            lead = now.earlier
+        answers.bound[row] = max(lead, now.earlier) if is_last else np.inf
 
 
 @kernel
-def search_rows(model, rows, first, end, rival, resume, question, leaves, place, search, answers):
+def search_rows(model, rows, first, end, rival, resume, question, leaves, search, answers):
     """Answer the question for rows from `first` on, up to `end`.
 
     ANY: can the attacker give it another class? CHEAPEST: what is the nearest example? LARGEST: what is the largest sum
     (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM or UNFINISHED at a row and rival to come back to,
     the latter with `resume`. What is known by then is in `answers`.
     """
+    now = search.now[0]
     n_outputs = model.base_score.shape[0]
-    numbers = search.numbers
     for row in range(first, end):
         label = rows.label[row]
         last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
         if not resume and rival == 0:
-            numbers[BEST], numbers[EARLIER] = np.inf, -np.inf
+            now.best, now.earlier = np.inf, -np.inf
         for other in range(rival, last + 1):
             if n_outputs > 1 and other == label:
                 continue
             status = UNFINISHED
             if not resume:
-                status = _approach(model, rows, row, other, question, leaves, place, search, answers)
+                status = _approach(model, rows, row, other, question, leaves, search, answers)
             resume = False
-            before = numbers[BEST]
+            before = now.best
             if status == UNFINISHED:
                 status = seek(
-                    model, rows.x[row], leaves, place, search, question.goal, question.norm != INFINITY_NORM, label,
+                    model, rows.x[row], leaves, search, question.goal, question.norm != INFINITY_NORM, label,
                     question.max_work, answers.example[row],
                 )  # fmt: skip
-            if numbers[BEST] < before or status == FOUND:
+            if now.best < before or status == FOUND:
                 answers.status[row] = FOUND
             if status == NO_ROOM:
                 return NO_ROOM, np.int64(row), np.int64(other)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import Leaves, Model, Place
-from hardwood._kernels.ensemble_search import Search
+from hardwood._kernels.ensemble_leaves import AXIS, BOUND, LEAF, Leaves, Model
+from hardwood._kernels.ensemble_search import CELL, CHANGE, LEVEL, NOW, Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
@@ -16,7 +16,6 @@ class Workspace(NamedTuple):
     """Arrays for one thread's searches; enlarged when a row needs more."""
 
     leaves: Leaves
-    place: Place
     search: Search
 
 
@@ -70,7 +69,8 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     low, high, sets = np.zeros(size), np.zeros(size), np.empty(room, dtype=bool)
     bound_leaves(*context, feature, low, high, set_start, sets)
     thresholds, rank = [], np.zeros(ensemble.n_nodes, dtype=np.int32)
-    first, last = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)
+    bounds = np.zeros(size, dtype=BOUND)
+    bounds["axis"] = feature
     inner = (ensemble.feature >= 0) & (ensemble.category_start < 0)
     for j in range(n_features):
         nodes = np.flatnonzero(inner & (ensemble.feature == j))
@@ -78,10 +78,9 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         rank[nodes] = index
         thresholds.append(values)
         at = feature == j
-        first[at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
-        last[at] = np.searchsorted(values, high[at])
+        bounds["first"][at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
+        bounds["last"][at] = np.searchsorted(values, high[at])
     sizes = np.array([len(values) for values in thresholds], dtype=np.int64)
-    cells = np.concatenate([sizes + 2, np.full(n_categories.sum(), 3)])  # a spare one each
     return Model(
         trees=ensemble.trees,
         value=ensemble.value,
@@ -92,14 +91,11 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         leaf_of_node=leaf_of_node,
         rank=rank,
         bound_start=start,
-        bound_feature=feature.astype(np.int32),
-        bound_first=first,
-        bound_last=last,
+        bounds=bounds,
         bound_set=set_start,
         sets=sets,
         thresholds=np.concatenate(thresholds),
         threshold_start=np.concatenate([[0], np.cumsum(sizes)]),
-        cell_start=np.concatenate([[0], np.cumsum(cells)]),
         category_start=category_start,
         n_categories=n_categories,
     )
@@ -107,42 +103,25 @@ def make_model(ensemble: TreeEnsemble) -> Model:
 
 def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspace:
     """Allocate for rows that reach some `scale` thousand leaves."""
-    n_trees, n_axes, n_cells = ensemble.n_trees, len(model.cell_start) - 1, int(model.cell_start[-1])
-    n_leaves, n_levels = 1024 * scale, 64 * scale
-    n_bounds = 8 * n_leaves + n_axes
-
-    def integers(size: int) -> np.ndarray:
-        return np.zeros(size, dtype=np.int32)
-
+    # Each axis has a spare cell.
+    n_cells = np.concatenate([np.diff(model.threshold_start) + 2, np.full(model.n_categories.sum(), 3)])
+    n_axes, n_leaves, n_levels = len(n_cells), 1024 * scale, 64 * scale
     leaves = Leaves(
-        value=np.empty(n_leaves),
-        start=integers(n_leaves),
-        end=integers(n_leaves),
-        axis=integers(n_bounds),
-        first=integers(n_bounds),
-        last=integers(n_bounds),
+        each=np.zeros(n_leaves, dtype=LEAF),
+        bounds=np.zeros(8 * n_leaves + n_axes, dtype=BOUND),
     )
-    own, low, high, active = (integers(n_axes) for _ in range(4))
-    place = Place(own, low, high, active, integers(1))
-    n_changes = 64 * scale + 4 * n_axes
+    axes = np.zeros(n_axes, dtype=AXIS)
+    axes["start"] = np.cumsum(n_cells) - n_cells
     search = Search(
-        slots=integers(4 * n_leaves),
-        marks=integers(4 * (n_trees + 2) * scale),
-        mark=np.zeros(n_levels, np.int64),
-        n_trees=np.zeros(n_levels, np.int64),
-        **{name: np.zeros(n_levels) for name in ("settled", "bound", "floor", "other_bound", "other_floor")},
-        **{name: integers(n_levels) for name in ("axis", "cell", "side")},
-        trail=np.zeros(n_levels, np.int64),
-        **{name: integers(n_changes) for name in ("changed", "old_low", "old_high")},
-        **{name: np.zeros(n_cells) for name in ("cost", "loss", "least")},
-        **{name: integers(n_axes) for name in ("first", "last", "touched", "is_touched", "front", "back", "pending")},
-        seen=np.zeros(n_axes, np.int64),
-        **{name: integers(n_axes) for name in ("seen_first", "seen_last", "chosen")},
-        cheapest=np.zeros(n_axes),
+        slots=np.zeros(4 * n_leaves, dtype=np.int32),
+        marks=np.zeros(4 * (ensemble.n_trees + 2) * scale, dtype=np.int32),
+        axes=axes,
+        levels=np.zeros(n_levels, dtype=LEVEL),
+        changes=np.zeros(64 * scale + 4 * n_axes, dtype=CHANGE),
+        cells=np.zeros(n_cells.sum(), dtype=CELL),
+        now=np.zeros(1, dtype=NOW),
         point=np.empty(ensemble.schema.n_features),
         output=np.empty(len(ensemble.base_score)),
         stack=np.empty(ensemble.max_depth + 2, np.int64),
-        state=np.zeros(5, np.int64),
-        numbers=np.zeros(5),
     )
-    return Workspace(leaves, place, search)
+    return Workspace(leaves, search)

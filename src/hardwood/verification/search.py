@@ -199,9 +199,9 @@ class RowSearch:
             resume = False
             if reason == NO_ROOM:
                 scale *= 2
-                numbers = work.search.numbers
+                before = work.search.now
                 work = make_workspace(ensemble, model, scale)
-                work.search.numbers[:] = numbers
+                work.search.now[:] = before
             elif reason == UNFINISHED:
                 now = time.monotonic()
                 if row != current:
