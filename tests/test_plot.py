@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy, attack, evaluate
+from hardwood import AttackRule, RobustTreeClassifier, ThreatModel, adversarial_accuracy, attack, evaluate
 from hardwood.plot import (
     AdversarialExampleDisplay,
     DecisionRegionDisplay,
@@ -244,6 +244,26 @@ def test_an_example_says_what_moved_and_how_far_it_could():
         AdversarialExampleDisplay.from_estimator(model, X, y, threat, row=robust)
     with pytest.raises(ValueError, match="row=60"):
         AdversarialExampleDisplay.from_estimator(model, X, y, threat, row=60)
+
+
+def test_an_example_by_rules_says_how_far_the_budget_goes(mixed, frame):
+    X, y = frame
+    rules = [
+        AttackRule("income", add=1.0, cost=1.0),
+        AttackRule("income", add=-2.0, cost=2.0),
+        AttackRule("color", when="red", set_to="green", cost=5.0),
+    ]
+    threat = ThreatModel(rules=rules, budget=4.0)
+    result = attack(mixed, X, y, threat)
+    moved = np.flatnonzero(result.found & (result.X_adv["income"] != X["income"]))
+    for row in moved[:5].tolist():
+        display = AdversarialExampleDisplay.from_estimator(mixed, X, y, threat, row=row)
+        income = X["income"][row]
+        assert [(change.name, change.low, change.high) for change in display.changes] == [
+            ("income", pytest.approx(income - 4.0), pytest.approx(income + 4.0))
+        ]
+        assert display.n_movable == 1  # the budget does not pay for another color
+    assert len(moved)
 
 
 def test_the_picture_of_an_example(mixed, frame):

@@ -128,6 +128,25 @@ class PricedReach:
         stay = np.where(np.eye(len(cost), dtype=bool), 0.0, np.inf)
         return np.where(self.moves(len(X), class_index)[:, None], cost[own], stay[own])
 
+    def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and the highest value that each number can be moved to if all is spent on it."""
+        low, high = X.copy(), X.copy()
+        for feature, matrix in enumerate(self.category_cost):
+            if matrix is None:
+                pieces = self.pieces(X, class_index, feature)
+                low[:, feature] = np.where(pieces.cost <= self.limit, pieces.low, np.inf).min(axis=1)
+                high[:, feature] = np.where(pieces.cost <= self.limit, pieces.high, -np.inf).max(axis=1)
+        return low, high
+
+    def open_codes(self, X: np.ndarray, class_index: np.ndarray | None) -> np.ndarray:
+        """Say of each row which categories the budget pays for: a column per category of every categorical feature."""
+        columns = [
+            self.category_prices(X, class_index, feature) <= self.limit
+            for feature, matrix in enumerate(self.category_cost)
+            if matrix is not None
+        ]
+        return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
+
     def price(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray | None) -> np.ndarray:
         """Return what it costs at least to turn each row into the same row of `X_adv`; inf if it cannot be done."""
         total = np.zeros(len(X))

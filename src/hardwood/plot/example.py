@@ -12,8 +12,10 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
+from hardwood.priced_reach import PricedReach
 from hardwood.reach import Reach
 from hardwood.spelling import plain
+from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import read_labels
 
@@ -118,15 +120,16 @@ class AdversarialExampleDisplay:
         threat = ThreatModel.coerce(getattr(estimator, "threat_", "<>") if threat is None else threat)
         label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
         own = ensemble.labels[label[[row]]]
+        reach = (threat.price if threat.rules else threat.resolve)(ensemble.schema, ensemble.labels)
         result = attack(ensemble, ensemble.schema.decode(matrix[[row]]), own, threat, **options)
         if not result.found[0]:
             known = "has no" if np.isinf(result.lower[0]) else "has, as far as the search got, no"
             raise ValueError(f"row={row}: the row {known} adversarial example within {threat}")
         example = ensemble.schema.encode(result.X_adv)[0]
-        reach = threat.resolve(ensemble.schema, ensemble.labels)
         changes = _changes(ensemble, matrix, row, example, reach, label)
         prediction = ensemble.labels[ensemble.decide(example[None])[0]]
-        return cls(changes, _count_movable(reach), plain(own[0]), plain(prediction), float(result.distance[0]), row)
+        n_movable = _count_movable(ensemble.schema, reach, matrix[[row]], label[[row]])
+        return cls(changes, n_movable, plain(own[0]), plain(prediction), float(result.distance[0]), row)
 
     def plot(self, ax: Any = None, *, max_features: int = 15) -> AdversarialExampleDisplay:
         """Draw an arrow per feature that moved, over a bar of what its reach is.
@@ -168,27 +171,38 @@ class AdversarialExampleDisplay:
         return f"Row {self.row}: {self.label}, taken for {self.prediction} with {count} changed{more}"
 
 
-def _count_movable(reach: Reach) -> int:
-    numbers = int(((reach.left > 0.0) | (reach.right > 0.0)).sum())
-    return numbers + sum(bool(table.sum() > len(table)) for table in reach.categories if table is not None)
+def _count_movable(schema: Schema, reach: Reach | PricedReach, x: np.ndarray, label: np.ndarray) -> int:
+    """Count the features of one row that the attacker can change."""
+    low, high = reach.box(x, label)
+    sizes = [len(labels) + 1 for labels in schema.categories if labels is not None]
+    codes = np.split(reach.open_codes(x, label)[0], np.cumsum(sizes)[:-1]) if sizes else []
+    return int((low < high).sum()) + sum(bool(allowed.sum() > 1) for allowed in codes)
 
 
 def _changes(
-    ensemble: TreeEnsemble, matrix: np.ndarray, row: int, example: np.ndarray, reach: Reach, label: np.ndarray
+    ensemble: TreeEnsemble,
+    matrix: np.ndarray,
+    row: int,
+    example: np.ndarray,
+    reach: Reach | PricedReach,
+    label: np.ndarray,
 ) -> list[FeatureChange]:
     """List the features that moved, the largest change first."""
+    x = matrix[row]
     low, high = (ends[0] for ends in reach.box(matrix[[row]], label[[row]]))
+    # Rules may reach as far as there are numbers: no limit worth drawing.
+    low, high = (np.where(np.abs(end) < np.finfo(np.float64).max, end, np.copysign(np.inf, end)) for end in (low, high))
     # As objects: a table of numbers and one of categories are read alike.
-    before, after = (np.asarray(ensemble.schema.decode(x[None]), dtype=object)[0] for x in (matrix[row], example))
+    before, after = (np.asarray(ensemble.schema.decode(values[None]), dtype=object)[0] for values in (x, example))
     changes = []
-    for j in np.flatnonzero(example != matrix[row]).tolist():
+    for j in np.flatnonzero(example != x).tolist():
         name = ensemble.schema.name(j)
-        if reach.categories[j] is not None:
+        if ensemble.schema.categories[j] is not None:
             changes.append(FeatureChange(name, before[j], "unknown" if after[j] is None else after[j]))
             continue
-        finite = [side for side in (reach.left[j], reach.right[j]) if 0.0 < side < np.inf]
-        moved = abs(example[j] - matrix[row, j])
-        scale = float(max(finite)) if np.isfinite([low[j], high[j]]).all() else float(max(np.ptp(matrix[:, j]), moved))
+        moved = abs(example[j] - x[j])
+        scale = max(x[j] - low[j], high[j] - x[j])
+        scale = float(scale if np.isfinite(scale) else max(np.ptp(matrix[:, j]), moved))
         changes.append(FeatureChange(name, float(before[j]), float(after[j]), float(low[j]), float(high[j]), scale))
     return sorted(changes, key=lambda change: -abs(change.shift))
 
