@@ -1,7 +1,9 @@
 """Certificates and attacks for ensembles, against enumeration."""
 
 import dataclasses
+import itertools
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from hardwood import (
+    AttackRule,
+    HardenedClassifier,
     RobustTreeClassifier,
     TreeEnsemble,
     adversarial_accuracy,
@@ -18,8 +22,10 @@ from hardwood import (
     attack,
     is_vulnerable,
     load_dataset,
+    make_adversarial_scorer,
     verify,
 )
+from hardwood._kernels import ensemble_rows
 from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
 from hardwood.verification.certify import margin
@@ -233,3 +239,75 @@ def test_one_tree_agrees_with_its_own_search() -> None:
     certificate = verify(model, X, y, 0.3)
     np.testing.assert_array_equal(certificate.status == "vulnerable", is_vulnerable(model, X, y, 0.3))
     assert repr(certificate).startswith("Certificate(robust=")
+
+
+class TestCtrlC:
+    """Whoever asked row by row keeps what was decided; whoever needs all rows is stopped."""
+
+    THREAT = 0.1
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """A forest and rows, of which the search is interrupted after the first 16."""
+        rng = np.random.default_rng(0)
+        X = rng.random((40, 3))
+        y = (X[:, 0] + 0.2 * rng.random(40) > 0.6).astype(int)
+        model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
+        search_rows, calls = ensemble_rows.search_rows, itertools.count()
+
+        def interrupt(*arguments: Any) -> Any:
+            if next(calls) == 1:
+                raise KeyboardInterrupt
+            return search_rows(*arguments)
+
+        monkeypatch.setattr(ensemble_rows, "search_rows", interrupt)
+        y = model.predict(X)
+        yield model, X, y
+        assert next(calls) >= 2  # nothing was searched after the interruption
+
+    def test_what_was_decided_is_kept(self, asked: Any) -> None:
+        certificate = verify(*asked, self.THREAT)
+        assert certificate.interrupted
+        assert ((certificate.status == "unknown") == (np.arange(40) >= 16)).all()
+
+    def test_what_was_found_is_kept(self, asked: Any) -> None:
+        result = attack(*asked)
+        assert result.interrupted
+        assert result.found[:16].all()
+        assert (result.lower[16:] == 0.0).all()
+
+    def test_rules(self, asked: Any) -> None:
+        threat = ThreatModel(rules=[AttackRule(0, add=0.2)], budget=1.0)
+        certificate = verify(*asked, threat)
+        assert certificate.interrupted
+        assert (certificate.status[1:] == "unknown").all()
+        assert certificate.status[0] != "unknown"
+
+    def test_yes_or_no(self, asked: Any) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            is_vulnerable(*asked, self.THREAT)
+
+    def test_scores(self, asked: Any) -> None:
+        model, X, y = asked
+        with pytest.raises(KeyboardInterrupt):
+            make_adversarial_scorer(self.THREAT, time_limit=5.0)(model, X, y)
+
+    def test_training(self, asked: Any) -> None:
+        model, X, y = asked
+        with pytest.raises(KeyboardInterrupt):
+            HardenedClassifier(model, self.THREAT, method="search", rounds=3).fit(X, y)
+
+    def test_both_ends_of_an_output(self, asked: Any) -> None:
+        _, X, y = asked
+        model = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0] + y)
+        certificate = verify(model, X, None, self.THREAT, tolerance=0.01)
+        assert certificate.interrupted
+        assert (certificate.lower <= certificate.upper).all()
+
+
+def test_without_ctrl_c_nothing_is_interrupted() -> None:
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    y = (X[:, 0] > 0.5).astype(int)
+    model = RandomForestClassifier(3, random_state=0).fit(X, y)
+    assert not verify(model, X, y, 0.1).interrupted
+    assert not attack(model, X, y, 0.1).interrupted

@@ -106,7 +106,7 @@ def evaluate(
     distance = lower = None
     if distances and not questions.interrupted:
         with _timed("distances", seconds):
-            distance, lower = questions.measure(right, threat)
+            distance, lower = questions.measure(threat)
     return RobustnessReport(
         threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, distance, lower, seconds,
         questions.interrupted,
@@ -179,25 +179,23 @@ class _Questions:
         fooled_at[rows] = np.where(known == VULNERABLE, grid, np.inf).min(axis=1)
         return robust_to, fooled_at
 
-    def measure(self, right: np.ndarray, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
+    def measure(self, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
         """Find how far the nearest example of each row is: (distance, lower bound of it)."""
-        watch = _Watch(self.progress)
         result = attack(
             self.ensemble, *self._table(np.arange(len(self.label))), threat if threat.rules else threat.scaled(np.inf),
-            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=watch,
+            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress,
         )  # fmt: skip
-        # Only the rows of ensembles that are right are searched.
-        self.interrupted = self.ensemble.n_trees > 1 and not threat.rules and watch.done < right.sum()
+        self.interrupted = result.interrupted
         return result.distance, result.lower
 
     def _ask(self, rows: np.ndarray, threat: ThreatModel, before: int, total: int) -> np.ndarray:
         """Return what is known of some rows under one attacker."""
-        watch = _Watch(self.progress, before, total)
+        report = self.progress
         certificate = verify(
-            self.ensemble, *self._table(rows), threat, time_limit=self.time_limit, n_jobs=self.n_jobs, progress=watch
-        )
-        # Ctrl-C ends the search of `verify` quietly; what tells is that not all rows were done.
-        self.interrupted = watch.done < len(rows)
+            self.ensemble, *self._table(rows), threat, time_limit=self.time_limit, n_jobs=self.n_jobs,
+            progress=None if report is None else lambda done, _: report(before + done, total),
+        )  # fmt: skip
+        self.interrupted = certificate.interrupted
         return np.vectorize(_CODES.__getitem__, otypes=[np.int8])(certificate.status)
 
     def _table(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -205,21 +203,6 @@ class _Questions:
         schema, matrix = self.ensemble.schema, self.matrix[rows]
         numerical = all(labels is None for labels in schema.categories)
         return matrix if numerical else schema.decode(matrix), self.ensemble.labels[self.label[rows]]
-
-
-@dataclass
-class _Watch:
-    """Passes progress on, and remembers how far it got."""
-
-    progress: Progress | None
-    before: int = 0
-    steps: int | None = None
-    done: int = 0
-
-    def __call__(self, done: int, total: int) -> None:
-        self.done = done
-        if self.progress is not None:
-            self.progress(self.before + done, total if self.steps is None else self.steps)
 
 
 def _note(known: np.ndarray, rows: np.ndarray, column: int, status: np.ndarray) -> None:

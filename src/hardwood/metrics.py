@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.attacks import is_vulnerable
+from hardwood.results import unless_interrupted
 from hardwood.threat import ThreatModel
 from hardwood.verification import verify
 from hardwood.verification.certify import check_time_limit
@@ -78,7 +79,7 @@ class AdversarialScorer:
         """Return the adversarial accuracy of a fitted estimator."""
         if self.time_limit is None:
             return adversarial_accuracy(estimator, X, y, self.threat, sample_weight=sample_weight)
-        certificate = verify(estimator, X, y, self.threat, time_limit=self.time_limit)
+        certificate = unless_interrupted(verify(estimator, X, y, self.threat, time_limit=self.time_limit))
         return _share(certificate.status == "robust", sample_weight)
 
 

@@ -3,7 +3,7 @@
 import html
 import textwrap
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,12 +24,15 @@ class AttackResult:
     lower : ndarray of float, shape (n_samples,)
         No example is nearer than this. Equal to `distance` where the search was finished; where it was not, the nearest
         example is between the two.
+    interrupted : bool
+        Whether Ctrl-C has cut it short.
     """
 
     found: np.ndarray
     X_adv: Any
     distance: np.ndarray
     lower: np.ndarray
+    interrupted: bool = False
 
     def __repr__(self) -> str:
         return f"AttackResult(found={int(self.found.sum())} of {len(self.found)})"
@@ -51,16 +54,32 @@ class Certificate:
     witness : array or DataFrame, shape (n_samples, n_features)
         For vulnerable rows a point within reach that the model gives another class, with missing values where the row
         has them; rows of missing values elsewhere.
+    interrupted : bool
+        Whether Ctrl-C has cut it short.
     """
 
     status: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     witness: Any
+    interrupted: bool = False
 
     def __repr__(self) -> str:
         kinds = ("robust", "vulnerable", "unknown")
         return "Certificate(" + ", ".join(f"{kind}={int((self.status == kind).sum())}" for kind in kinds) + ")"
+
+
+Result = TypeVar("Result", AttackResult, Certificate)
+
+
+def unless_interrupted(result: Result) -> Result:
+    """Return a result that is complete; go on with the interruption of one that is not.
+
+    For callers who need all rows: a training round, a score.
+    """
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 class Bounds(NamedTuple):

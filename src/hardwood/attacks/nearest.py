@@ -118,13 +118,15 @@ def attack(
         found = answers.status == FOUND
         check_examples(ensemble, priced, matrix, answers.example, label, found)
         examples = like(X, ensemble.schema, answers.example)
-        return AttackResult(found=found, X_adv=examples, distance=answers.cost, lower=answers.lower_cost)
+        return AttackResult(found, examples, answers.cost, answers.lower_cost, answers.interrupted)
     reach = words.resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    n_threads = count_threads(n_jobs)
+    n_threads, interrupted = count_threads(n_jobs), False
     if method == "milp":
-        found, examples, lower = attack_by_milp(Milp(ensemble, reach, limit, n_threads), matrix, label, norm, weight)
+        milp = Milp(ensemble, reach, limit, n_threads)
+        found, examples, lower = attack_by_milp(milp, matrix, label, norm, weight)
+        interrupted = milp.interrupted
     elif method in LOCAL_METHODS:
         guess = first_radius(ensemble, weight, np.inf)
         found, examples = attack_locally(ensemble, matrix, label, reach, norm, weight, method, guess, n_threads)
@@ -134,10 +136,11 @@ def attack(
     else:
         search = RowSearch(ensemble, reach, weight, limit, n_threads, progress, norm)
         found, examples, lower = _attack_ensemble(search, matrix, label)
+        interrupted = search.interrupted
     check_examples(ensemble, reach, matrix, examples, label, found)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
     lower = np.minimum(lower, distance)
-    return AttackResult(found=found, X_adv=like(X, ensemble.schema, examples), distance=distance, lower=lower)
+    return AttackResult(found, like(X, ensemble.schema, examples), distance, lower, interrupted)
 
 
 def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float | None = None) -> np.ndarray:
@@ -168,6 +171,8 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
         answers = attack_priced(ensemble, priced, matrix, label, limit, any_will_do=True)
         found = answers.status == FOUND
         check_examples(ensemble, priced, matrix, answers.example, label, found)
+        if answers.interrupted:
+            raise KeyboardInterrupt
         _refuse_undecided(answers.status, limit)
         return found
     reach = words.resolve(ensemble.schema, ensemble.labels)
@@ -188,6 +193,8 @@ def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -
     answers = search.decide(matrix[rows], label[rows])
     found[rows] = answers.status == FOUND
     examples[rows] = answers.example
+    if search.interrupted:
+        raise KeyboardInterrupt
     _refuse_undecided(answers.status, search.time_limit)
     return found, examples
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from hardwood.attacks.black_box import Target
 from hardwood.attacks.nearest import METHODS, attack
 from hardwood.attacks.single import NORMS
-from hardwood.results import AttackResult
+from hardwood.results import AttackResult, unless_interrupted
 
 # Predictions spent on bringing an example nearer: each halves the stretch between it and the row.
 HALVINGS = 10
@@ -95,6 +95,7 @@ def transfer_attack(
             method=method,
             n_jobs=n_jobs,
         )
+        unless_interrupted(tried)
         if tried.found.any():
             rows, points = _try(target, rows[tried.found], target.schema.encode(tried.X_adv[tried.found]))
             found[rows] = True

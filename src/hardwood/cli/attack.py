@@ -61,22 +61,14 @@ def attack(
     X, labels = read_rows(data, ensemble.schema, target)
     y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
     search = partial(hardwood.attack, ensemble, threat=threat_model, norm=float(norm), n_jobs=jobs)
-    searched = int((ensemble.predict(X) == y).sum()) if ensemble.n_trees > 1 else 0
-    rows_done = 0
     with explaining(f"attack {model} on {data}"):
         run_with_notice(lambda: search(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
-        with showing_progress("Attacking...") as show:
-
-            def progress(done: int, total: int) -> None:
-                nonlocal rows_done
-                rows_done = done
-                show(done, total)
-
+        with showing_progress("Attacking...") as progress:
             result = search(X, y, time_limit=time_limit, progress=progress)
     write_table(_as_table(result, list(X.columns)), output)
     console.print(f"{_summarise(result)}; saved to {output}", markup=False, soft_wrap=True)
-    if rows_done < searched:
+    if result.interrupted:
         say_error(f"interrupted: {output} holds what had been found by then")
         raise typer.Exit(130)
 

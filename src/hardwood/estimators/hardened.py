@@ -22,6 +22,7 @@ from hardwood.attacks.nearest import METHODS, attack
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_size, is_integer
+from hardwood.results import unless_interrupted
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 from hardwood.verification.labels import like
@@ -229,6 +230,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             time_limit=self.time_limit,
             n_jobs=self.n_jobs,
         )
+        unless_interrupted(result)
         found = rows[result.found]
         examples, before = training.matrix[:0], training.matrix[found]
         if len(found):

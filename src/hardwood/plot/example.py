@@ -14,6 +14,7 @@ from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
 from hardwood.priced_reach import PricedReach
 from hardwood.reach import Reach
+from hardwood.results import unless_interrupted
 from hardwood.spelling import plain
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
@@ -122,6 +123,7 @@ class AdversarialExampleDisplay:
         own = ensemble.labels[label[[row]]]
         reach = (threat.price if threat.rules else threat.resolve)(ensemble.schema, ensemble.labels)
         result = attack(ensemble, ensemble.schema.decode(matrix[[row]]), own, threat, **options)
+        unless_interrupted(result)
         if not result.found[0]:
             known = "has no" if np.isinf(result.lower[0]) else "has, as far as the search got, no"
             raise ValueError(f"row={row}: the row {known} adversarial example within {threat}")

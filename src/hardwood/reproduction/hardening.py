@@ -13,6 +13,7 @@ from hardwood.estimators import HardenedClassifier
 from hardwood.reproduction.pieces import Piece, Record, describe_table
 from hardwood.reproduction.protocol import Table, split_folds
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
+from hardwood.results import unless_interrupted
 from hardwood.verification import verify
 
 TREES = 20
@@ -46,7 +47,7 @@ def plan_hardening(table: Table, ensemble: str) -> list[Piece]:
         record: Record = {}
         for name, model in (("before", ENSEMBLES[ensemble]()), ("after", harden())):
             model.fit(table.X[train], table.y[train])
-            status = verify(model, table.X[test], table.y[test], EPSILON, n_jobs=1).status
+            status = unless_interrupted(verify(model, table.X[test], table.y[test], EPSILON, n_jobs=1)).status
             record |= {
                 f"accuracy {name}": float(model.score(table.X[test], table.y[test])),
                 f"adversarial {name}": float(np.mean(status == "robust")),

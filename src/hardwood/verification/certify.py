@@ -110,7 +110,8 @@ def verify(
     upper = here.copy()
     found = status == "vulnerable"
     upper[found] = margin(ensemble, witness[found], label[found])
-    return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, witness))
+    examples = like(X, ensemble.schema, witness)
+    return Certificate(status, np.minimum(lower, upper), upper, examples, search.interrupted)
 
 
 def _certify_priced(
@@ -128,7 +129,8 @@ def _certify_priced(
     lower = np.where(robust, np.maximum(answers.lower_margin, 0.0), answers.lower_margin)
     upper = margin(ensemble, matrix, label)
     upper[found] = margin(ensemble, answers.example[found], label[found])
-    return Certificate(status, np.minimum(lower, upper), upper, like(X, ensemble.schema, answers.example))
+    examples = like(X, ensemble.schema, answers.example)
+    return Certificate(status, np.minimum(lower, upper), upper, examples, answers.interrupted)
 
 
 def check_method(

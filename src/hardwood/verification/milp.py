@@ -76,6 +76,7 @@ class Milp:
         self._leaf = self.ensemble.feature < 0
         self._rounding = self._bound_rounding()
         self._stop = threading.Event()
+        self.interrupted = False
 
     def decide(self, matrix: np.ndarray, label: np.ndarray) -> Answers:
         """Ask of every row whether the attacker can give it another class."""
@@ -181,6 +182,7 @@ class Milp:
                 answers.example[i] = answer.example
 
         self._stop.clear()
+        self.interrupted = False
         try:
             with ThreadPoolExecutor(self.n_threads) as pool:
                 jobs = [pool.submit(ask_about, i) for i in range(n_rows)]
@@ -195,7 +197,7 @@ class Milp:
                         job.cancel()
                     raise
         except KeyboardInterrupt:
-            pass
+            self.interrupted = True
         return answers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.priced_reach import PricedReach
-from hardwood.verification.priced_search import PricedSearch
+from hardwood.verification.priced_search import Answer, PricedSearch
 from hardwood.verification.priced_tree import attack_priced_tree
 
 
@@ -21,6 +21,7 @@ class PricedAnswers(NamedTuple):
     cost: np.ndarray  # float64: of the example; inf where none was found
     lower_cost: np.ndarray  # float64: no example costs less
     lower_margin: np.ndarray  # float64: the attacker cannot force a smaller margin
+    interrupted: bool = False
 
 
 def attack_priced(
@@ -42,11 +43,16 @@ def attack_priced(
             progress(len(matrix), len(matrix))
         return PricedAnswers(np.where(found, FOUND, NONE), example, cost, cost, worst)
     search = PricedSearch(ensemble, reach, time_limit, any_will_do=any_will_do)
-    answers = []
-    for k in range(len(matrix)):
-        answers.append(search.ask(matrix[k], int(label[k])))
-        if progress is not None:
-            progress(k + 1, len(matrix))
+    answers: list[Answer] = []
+    try:
+        for k in range(len(matrix)):
+            answers.append(search.ask(matrix[k], int(label[k])))
+            if progress is not None:
+                progress(k + 1, len(matrix))
+    except KeyboardInterrupt:
+        pass  # what has been found is kept; the rest is unknown
+    interrupted = len(answers) < len(matrix)
+    answers += [Answer(None, math.inf, 0.0, -math.inf, False)] * (len(matrix) - len(answers))
     found = np.array([answer.example is not None for answer in answers], dtype=bool)
     finished = np.array([answer.finished for answer in answers], dtype=bool)
     example = np.full_like(matrix, np.nan)
@@ -58,4 +64,5 @@ def attack_priced(
         cost=np.array([answer.cost for answer in answers], dtype=np.float64),
         lower_cost=np.array([answer.lower_cost for answer in answers], dtype=np.float64),
         lower_margin=np.array([answer.lower_margin for answer in answers], dtype=np.float64),
+        interrupted=interrupted,
     )

@@ -114,6 +114,8 @@ class PricedSearch:
         box = (low[:, used], high[:, used], np.concatenate(allowed)[None])
         self.search.time_limit = max(time_limit, 0.0)
         answers = self.search.decide(x[None], np.array([label]), box)
+        if self.search.interrupted:
+            raise KeyboardInterrupt
         return int(answers.status[0]), answers.example[0], float(answers.bound[0])
 
 

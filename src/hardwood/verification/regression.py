@@ -31,7 +31,11 @@ def verify_outputs(
     reach = ThreatModel.coerce(threat).resolve(ensemble.schema)
     weight = np.ones(ensemble.schema.n_features)
     search = RowSearch(ensemble, reach, weight, limit, n_threads, progress)
-    extremes = {sign: search.extreme(matrix, sign) for sign in (1, -1)}
+    extremes = {1: search.extreme(matrix, 1)}
+    interrupted = search.interrupted
+    if interrupted:
+        search.time_limit = 0.0  # cheap bounds only, so that what has been found need not wait
+    extremes[-1] = search.extreme(matrix, -1)
 
     # Bounds of sums, widened by what rounding may do to the model's own sums, and to their division.
     base, spread = float(ensemble.base_score[0]), search.doubt
@@ -54,7 +58,8 @@ def verify_outputs(
     witness = np.where(fails[:, None], worst, np.nan)
     if not reach.contains(matrix[fails], witness[fails], np.zeros(int(fails.sum()), dtype=np.intp)).all():
         raise RuntimeError("a witness failed its own check; please report this with the model and the row")
-    return Certificate(status, lower, upper, like(X, ensemble.schema, witness))
+    interrupted |= search.interrupted
+    return Certificate(status, lower, upper, like(X, ensemble.schema, witness), interrupted)
 
 
 def check_tolerance(tolerance: Any) -> float:

@@ -84,6 +84,7 @@ class RowSearch:
         self._reach = self.reach.select(used) if self._narrow else self.reach
         self._weight = self.weight[used]
         self._stop = False  # tells threads to leave off
+        self.interrupted = False
 
     @property
     def used(self) -> np.ndarray:
@@ -130,7 +131,7 @@ class RowSearch:
             certified=np.zeros(n_rows),
         )
         chunks = [(question, rows, start, min(start + CHUNK, n_rows), answers) for start in range(0, n_rows, CHUNK)]
-        self._stop = False
+        self._stop = self.interrupted = False
         done = 0
         try:
             for size in self._run_chunks(chunks):
@@ -138,7 +139,7 @@ class RowSearch:
                 if self.progress is not None:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
-            pass  # what has been decided is kept; the rest stays unknown
+            self.interrupted = True  # what has been decided is kept; the rest stays unknown
         return answers._replace(example=self._widen(answers.example, matrix)) if self._narrow else answers
 
     def _widen(self, example: np.ndarray, matrix: np.ndarray) -> np.ndarray:
