@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 from hardwood import (
     AttackRule,
@@ -300,9 +300,11 @@ class TestCtrlC:
     def test_both_ends_of_an_output(self, asked: Any) -> None:
         _, X, y = asked
         model = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0] + y)
-        certificate = verify(model, X, None, self.THREAT, tolerance=0.01)
+        wanted = np.where(np.arange(40) % 2, model.predict(X), 9.0)
+        certificate = verify(model, X, wanted, self.THREAT, tolerance=0.01)
         assert certificate.interrupted
         assert (certificate.lower <= certificate.upper).all()
+        assert (certificate.status[::2] == "vulnerable").all()  # those that were not come to are wrong as they stand
 
 
 def test_without_ctrl_c_nothing_is_interrupted() -> None:
@@ -311,3 +313,31 @@ def test_without_ctrl_c_nothing_is_interrupted() -> None:
     model = RandomForestClassifier(3, random_state=0).fit(X, y)
     assert not verify(model, X, y, 0.1).interrupted
     assert not attack(model, X, y, 0.1).interrupted
+
+
+@pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
+def test_columns_that_the_model_ignores_are_left_alone(norm: float) -> None:
+    """A model of two columns, and the same one among columns it does not look at, missing values included."""
+    rng = np.random.default_rng(1)
+    X = rng.random((60, 2))
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0.6).astype(int)
+    X[::7, 1] = np.nan
+    X[::20] = np.nan
+    narrow = as_ensemble(HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5).fit(X, y))
+    wide_X = np.column_stack([rng.random((60, 2)), X[:, 0], np.full(60, np.nan), X[:, 1], rng.random(60)])
+    wide = dataclasses.replace(
+        narrow,
+        feature=np.where(narrow.feature < 0, -1, np.array([2, 4])[narrow.feature]).astype(np.int32),
+        schema=dataclasses.replace(narrow.schema, n_features=6, categories=(None,) * 6),
+    )
+    threat = [0.5, "<>", 0.1, 1.0, 0.1, ">"]
+    certificates = verify(narrow, X, None, 0.1), verify(wide, wide_X, None, threat)
+    assert (certificates[0].status == certificates[1].status).all()
+    results = attack(narrow, X, None, 0.1, norm=norm), attack(wide, wide_X, None, threat, norm=norm)
+    np.testing.assert_array_equal(results[0].distance, results[1].distance)
+    np.testing.assert_array_equal(results[0].X_adv, results[1].X_adv[:, [2, 4]])
+    ignored = [0, 1, 3, 5]
+    np.testing.assert_array_equal(results[1].X_adv[results[1].found][:, ignored], wide_X[results[1].found][:, ignored])
+    assert np.isnan(results[1].X_adv[~results[1].found]).all()
+    assert results[0].found.any()
+    assert not results[0].found.all()

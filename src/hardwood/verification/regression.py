@@ -43,15 +43,17 @@ def verify_outputs(
     lower = (base - extremes[-1].bound - spread) / ensemble.divisor
     roundoff = float(np.finfo(ensemble.precision).eps)
     upper, lower = upper + roundoff * np.abs(upper), lower - roundoff * np.abs(lower)
-    reached = {
-        sign: ensemble.output(np.where(np.isnan(found.example) & ~np.isnan(matrix), matrix, found.example))[:, 0]
+    # Rows that the search did not come to are their own examples.
+    example = {
+        sign: np.where(np.isnan(found.example) & ~np.isnan(matrix), matrix, found.example)
         for sign, found in extremes.items()
     }
+    reached = {sign: ensemble.output(points)[:, 0] for sign, points in example.items()}
     if spread == 0.0:  # sums are exact: where the search was finished, what was reached is the extreme
         upper = np.where(extremes[1].status == NONE, reached[1], upper)
         lower = np.where(extremes[-1].status == NONE, reached[-1], lower)
     off = {sign: np.abs(reached[sign].astype(np.float64) - wanted) for sign in reached}
-    worst = np.where((off[1] >= off[-1])[:, None], extremes[1].example, extremes[-1].example)
+    worst = np.where((off[1] >= off[-1])[:, None], example[1], example[-1])
     fails = np.maximum(off[1], off[-1]) > tolerance
     proved = (np.abs(upper - wanted) <= tolerance) & (np.abs(lower - wanted) <= tolerance)
     status = np.select([fails, proved], ["vulnerable", "robust"], "unknown")

@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.ensemble_leaves import Model
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, LARGEST, NO_ROOM, UNFINISHED
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
 from hardwood.verification.engine import Workspace, drop_unused, find_trees, make_model, make_workspace
@@ -140,15 +140,14 @@ class RowSearch:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
-        return answers._replace(example=self._widen(answers.example, matrix)) if self._narrow else answers
-
-    def _widen(self, example: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-        """Return examples with all columns; those that the ensemble does not look at are left alone."""
-        used = self.used
-        wide = matrix.copy()
-        wide[:, used] = example
-        wide[np.isnan(example).all(axis=1) & ~np.isnan(matrix[:, used]).all(axis=1)] = np.nan  # there is none
-        return wide
+        if self._narrow:
+            # Columns that the ensemble does not look at are left alone.
+            known = np.flatnonzero((answers.status == FOUND) | (goal == LARGEST))
+            example = np.full(matrix.shape, np.nan)
+            example[known] = matrix[known]
+            example[known[:, None], self.used] = answers.example[known]
+            answers = answers._replace(example=example)
+        return answers
 
     def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
