@@ -45,7 +45,7 @@ def random_case(seed: int, n_trees: int) -> tuple[TreeEnsemble, np.ndarray, np.n
 def near_tie(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> bool:
     """Say whether some point within reach is so close to a tie that rounding may decide it."""
     points = enumerating.reachable_points(trees, row, label, reach)
-    return bool((np.abs(margin(trees, points, np.full(len(points), label))) < 1e-5).any())
+    return bool((np.abs(margin(trees, trees.output(points), np.full(len(points), label))) < 1e-5).any())
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ class TestAgainstEnumeration:
                 assert near_tie(trees, row, own, reach)
             else:
                 assert certificate.status[k] == ("vulnerable" if vulnerable else "robust")
-            worst = margin(trees, points, np.full(len(points), own)).min()
+            worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
             assert certificate.lower[k] - 1e-5 <= worst <= certificate.upper[k] + 1e-5
 
     @settings(max_examples=60)

@@ -93,7 +93,7 @@ class TestAgainstEnumeration:
         certificate = verify(trees, trees.schema.decode(rows), None, threat)
         for k, (row, own) in enumerate(zip(rows, label, strict=True)):
             points = enumerating.reachable_points(trees, row, own, reach)
-            worst = margin(trees, points, np.full(len(points), own)).min()
+            worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
             doubt = rounding_doubt(trees) + 1e-6  # the division is rounded, too
             assert certificate.lower[k] - doubt <= worst <= certificate.upper[k] + doubt
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
+from hardwood.verification.search import prepare
 
 
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
@@ -51,11 +52,11 @@ def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> flo
     """
     if norm == 0:
         return np.inf
-    numerical = (ensemble.feature >= 0) & (ensemble.category_start < 0)
-    gaps = []
-    for feature in np.unique(ensemble.feature[numerical]).tolist():
-        thresholds = np.unique(ensemble.threshold[numerical & (ensemble.feature == feature)])
-        if len(thresholds) > 1 and weight[feature] > 0.0:
-            gaps.append(weight[feature] * (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1))
-    radius = float(np.median(gaps)) if gaps else 1.0
+    prepared = prepare(ensemble)
+    start = prepared.model.threshold_start
+    several = np.flatnonzero((np.diff(start) > 1) & (weight[prepared.used] > 0.0))
+    first, last = start[several], start[several + 1] - 1
+    thresholds = prepared.model.thresholds
+    gaps = weight[prepared.used[several]] * (thresholds[last] - thresholds[first]) / (last - first)
+    radius = float(np.median(gaps)) if len(gaps) else 1.0
     return radius**2 if norm == 2 else radius

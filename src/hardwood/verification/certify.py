@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.priced_reach import PricedReach
@@ -19,6 +19,10 @@ from hardwood.verification.milp import Milp
 from hardwood.verification.priced import PricedAnswers, attack_priced
 from hardwood.verification.regression import verify_outputs
 from hardwood.verification.search import RowSearch
+
+# By the search's own status.
+STATUS = np.empty(3, dtype="<U10")
+STATUS[[FOUND, NONE, UNFINISHED]] = "vulnerable", "robust", "unknown"
 
 
 def verify(
@@ -82,12 +86,13 @@ def verify(
     matrix = ensemble.schema.encode(X)
     words = ThreatModel.coerce(threat)
     check_method(method, words, matrix)
-    predicted = ensemble.decide(matrix)
+    output = ensemble.output(matrix)
+    predicted = ensemble.choose(output)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
     if words.rules:
         priced = words.price(ensemble.schema, ensemble.labels)
         known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
-        return _certify_priced(ensemble, priced, known, X, matrix, label)
+        return _certify_priced(ensemble, priced, known, X, matrix, output, label)
     reach = words.resolve(ensemble.schema, ensemble.labels)
     wrong = predicted != label
     n_threads = count_threads(n_jobs)
@@ -97,19 +102,18 @@ def verify(
     else:
         search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
     answers = search.decide(matrix[~wrong], label[~wrong])
-    status = np.full(len(matrix), "vulnerable", dtype="<U10")
-    status[~wrong] = np.select([answers.status == FOUND, answers.status == NONE], ["vulnerable", "robust"], "unknown")
+    status = np.full(len(matrix), STATUS[FOUND])
+    status[~wrong] = STATUS[answers.status]
     witness = np.full_like(matrix, np.nan)
     witness[wrong] = matrix[wrong]
     witness[~wrong] = answers.example
-    check_examples(ensemble, reach, matrix, witness, label, status == "vulnerable")
-    here = margin(ensemble, matrix, label)
+    found, robust = status == STATUS[FOUND], status == STATUS[NONE]
+    moved = check_examples(ensemble, reach, matrix, witness, label, found)
     lower = np.full(len(matrix), -np.inf)
     lower[~wrong] = -answers.bound / ensemble.divisor
-    lower[status == "robust"] = np.maximum(lower[status == "robust"], 0.0)
-    upper = here.copy()
-    found = status == "vulnerable"
-    upper[found] = margin(ensemble, witness[found], label[found])
+    lower[robust] = np.maximum(lower[robust], 0.0)
+    upper = margin(ensemble, output, label)
+    upper[found] = margin(ensemble, moved, label[found])
     examples = like(X, ensemble.schema, witness)
     return Certificate(status, np.minimum(lower, upper), upper, examples, search.interrupted)
 
@@ -120,15 +124,16 @@ def _certify_priced(
     answers: PricedAnswers,
     X: Any,
     matrix: np.ndarray,
+    output: np.ndarray,
     label: np.ndarray,
 ) -> Certificate:
     """Say what the search has proved about an attacker with rules and a budget."""
     found, robust = answers.status == FOUND, answers.status == NONE
-    check_examples(ensemble, reach, matrix, answers.example, label, found)
-    status = np.select([found, robust], ["vulnerable", "robust"], "unknown")
+    moved = check_examples(ensemble, reach, matrix, answers.example, label, found)
+    status = STATUS[answers.status]
     lower = np.where(robust, np.maximum(answers.lower_margin, 0.0), answers.lower_margin)
-    upper = margin(ensemble, matrix, label)
-    upper[found] = margin(ensemble, answers.example[found], label[found])
+    upper = margin(ensemble, output, label)
+    upper[found] = margin(ensemble, moved, label[found])
     examples = like(X, ensemble.schema, answers.example)
     return Certificate(status, np.minimum(lower, upper), upper, examples, answers.interrupted)
 
@@ -154,12 +159,12 @@ def check_time_limit(time_limit: Any) -> float:
     return float(time_limit)
 
 
-def margin(ensemble: TreeEnsemble, matrix: np.ndarray, label: np.ndarray) -> np.ndarray:
+def margin(ensemble: TreeEnsemble, output: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return how far the output of each row's label is ahead of the best other one."""
-    output = ensemble.output(matrix).astype(np.float64)
+    output = output.astype(np.float64)
     if output.shape[1] == 1:
         return np.where(label == 1, output[:, 0] - ensemble.cut, ensemble.cut - output[:, 0])
-    rows = np.arange(len(matrix))
+    rows = np.arange(len(output))
     own = output[rows, label]
     output[rows, label] = -np.inf
     return own - output.max(axis=1)

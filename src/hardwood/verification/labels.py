@@ -38,8 +38,13 @@ def check_examples(
     examples: np.ndarray,
     label: np.ndarray,
     found: np.ndarray,
-) -> None:
-    """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here."""
+) -> np.ndarray:
+    """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here.
+
+    Returns the model's outputs for the examples that were found.
+    """
     inside = reach.contains(matrix[found], examples[found], label[found])
-    if not (inside.all() and (ensemble.decide(examples[found]) != label[found]).all()):
+    output = ensemble.output(examples[found])
+    if not (inside.all() and (ensemble.choose(output) != label[found]).all()):
         raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
+    return output
