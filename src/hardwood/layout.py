@@ -75,15 +75,11 @@ def extend_schema(entries: Sequence[Any], rules: PlacedRules, schema: Schema) ->
 
 def lay_out_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
     """Turn one entry per feature into arrays."""
-    intervals = np.zeros((2, schema.n_features))
-    categories: list[np.ndarray | None] = []
-    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-        if labels is None:
-            intervals[:, j] = INTERVALS.get(entry, entry)
-            categories.append(None)
-        else:
-            categories.append(_category_matrix(entry, labels))
-    return Reach(intervals[0], intervals[1], tuple(categories), attacks)
+    both = list(zip(entries, schema.categories, strict=True))
+    sides = [INTERVALS.get(entry, entry) if labels is None else 0.0 for entry, labels in both]
+    left, right = np.array([side if isinstance(side, tuple) else (side, side) for side in sides]).T
+    categories = tuple(None if labels is None else _category_matrix(entry, labels) for entry, labels in both)
+    return Reach(left, right, categories, attacks)
 
 
 def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:

@@ -422,7 +422,8 @@ class ThreatModel:
                     raise ValueError(f"threat for feature {key!r}: there is no such column; {list_columns(schema)}")
                 entries[positions[str(key)]] = entry
         else:
-            entries = [table if labels is None or table == "<>" else None for labels in schema.categories]
+            # One entry for all suits every feature.
+            return [table if labels is None or table == "<>" else None for labels in schema.categories]
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
             check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
         return entries
