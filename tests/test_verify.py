@@ -263,7 +263,7 @@ class TestCtrlC:
         monkeypatch.setattr(ensemble_rows, "search_rows", interrupt)
         y = model.predict(X)
         yield model, X, y
-        assert next(calls) >= 2  # nothing was searched after the interruption
+        assert next(calls) >= 2  # otherwise nothing was interrupted
 
     def test_what_was_decided_is_kept(self, asked: Any) -> None:
         certificate = verify(*asked, self.THREAT)

@@ -7,7 +7,7 @@ axis: a leaf counts if it contains the row but for one axis at most.
 import numpy as np
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.ensemble_search import add_costs
+from hardwood._kernels.ensemble_state import add_costs
 
 
 @inner

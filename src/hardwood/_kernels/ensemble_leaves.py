@@ -38,31 +38,6 @@ class Model(NamedTuple):
     n_categories: np.ndarray  # int64 per feature; 0 = numerical
 
 
-# An axis (numerical features come first, then categories): where one row is on it, the cells that it can be moved to,
-# and what a search notes of them.
-AXIS = np.dtype(
-    [
-        ("start", np.int64),  # where its cells begin, among those of all axes
-        ("own", np.int32),  # the row's cell
-        ("low", np.int32),  # the first and the last cell, as the search narrows them
-        ("high", np.int32),
-        ("first", np.int32),  # the common box of the best leaves
-        ("last", np.int32),
-        ("is_touched", np.int32),  # whether it has losses
-        ("front", np.int32),  # the cells of a tree whose losses are known: from front to back
-        ("back", np.int32),
-        ("seen_first", np.int32),  # the bounds of a leaf,
-        ("seen_last", np.int32),
-        ("seen", np.int64),  # which was the last to have some here
-        ("chosen", np.int32),  # a cell: of an answer
-        # Three lists of axes: the i-th is noted in record i.
-        ("active", np.int32),  # those of several cells
-        ("touched", np.int32),  # those with losses
-        ("pending", np.int32),  # those where some losses are not known yet
-        ("cheapest", np.float64),  # the least cost within the box
-    ],
-    align=True,
-)
 LEAF = np.dtype([("value", np.float64), ("start", np.int32), ("end", np.int32)])  # its objective, and its bounds
 BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
 

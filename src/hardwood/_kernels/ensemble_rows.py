@@ -11,22 +11,15 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import (
-    ANY,
-    CHEAPEST,
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_state import (
     EVERY,
-    FOUND,
-    LARGEST,
-    NO_ROOM,
-    NONE,
-    UNFINISHED,
     add_costs,
     begin,
     copy_point,
     keep_leaves,
     narrow,
     open_bounds,
-    seek,
     undo,
     write_point,
 )

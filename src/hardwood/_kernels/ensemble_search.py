@@ -5,8 +5,8 @@ costs least. Branch and bound over boxes of cells:
 
 * Bound: the sum over trees of the best leaf that meets the box.
 * Probe: on each axis, how much that sum falls for each cell. A tree loses what its best leaf is ahead of the
-best leaf that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an answer;
-  such cells are cut off the ends of the box, and the leaves outside are dropped, until nothing changes.
+  best leaf that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an
+  answer; such cells are cut off the ends of the box, and the leaves outside are dropped, until nothing changes.
 * If the best leaves have a common box, its points are answers. Otherwise the box is cut in two, where both halves
   lose most.
 
@@ -14,130 +14,15 @@ Sums are added in float64 here and in the model's own precision by `predict`. Th
 rounding that may be between them, and a point that reaches it is predicted as the model does it.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_leaves import MISSING, predict_point
+from hardwood._kernels.ensemble_state import EVERY, add_costs, copy_point, keep_leaves, narrow, undo, write_point
 
 FOUND, NONE, UNFINISHED, NO_ROOM = 0, 1, 2, 3
 # What is looked for: any point that gets another class; the cheapest one; the largest sum.
 ANY, CHEAPEST, LARGEST = 0, 1, 2
-# Constants are of one type with what they stand in for: otherwise functions would be compiled for both.
-EVERY = np.int64(-1)
-
-
-LEVEL = np.dtype(
-    [
-        ("mark", np.int64),  # its first mark
-        ("n_trees", np.int64),  # with several leaves left
-        ("settled", np.float64),  # the sum of the trees with one leaf left
-        ("bound", np.float64),  # the best sum of its box
-        ("floor", np.float64),  # the least cost of its box
-        ("other_bound", np.float64),  # the same for the half that has been put off; -inf if none has
-        ("other_floor", np.float64),
-        ("axis", np.int32),  # where it was cut in two: after this cell
-        ("cell", np.int32),
-        ("side", np.int64),  # the half that has been put off: 0 low, 1 high
-        ("trail", np.int64),  # how many changes had been made to the box
-    ]
-)
-CHANGE = np.dtype([("axis", np.int32), ("low", np.int32), ("high", np.int32)])  # how the box was before
-CELL = np.dtype([("cost", np.float64), ("loss", np.float64), ("least", np.float64)])  # the least loss from here on
-NOW = np.dtype(
-    [
-        ("level", np.int64),
-        ("work", np.int64),  # leaves looked at
-        ("tick", np.int64),  # counts leaves, to tell them apart
-        ("trail", np.int64),  # how many changes have been made to the box
-        ("fresh", np.int64),  # whether the level has not been looked at yet
-        ("n_active", np.int64),
-        ("target", np.float64),  # the least sum that is an answer
-        ("best", np.float64),  # the cost of the best answer
-        ("rounding", np.float64),  # what adding up may lose
-        ("earlier", np.float64),  # the bound of rivals before this one
-        ("without", np.float64),  # a cost below which there is no answer
-    ]
-)
-
-
-class Search(NamedTuple):
-    """The state of a search, and scratch."""
-
-    slots: np.ndarray  # int32: the leaves that meet the box, tree by tree, best first; level after level
-    marks: np.ndarray  # int32: where each tree's leaves end
-    axes: np.ndarray  # AXIS
-    levels: np.ndarray  # LEVEL
-    changes: np.ndarray  # CHANGE: to be undone
-    cells: np.ndarray  # CELL
-    now: np.ndarray  # NOW (1)
-    point: np.ndarray  # float64 per feature: the chosen cells' point
-    output: np.ndarray  # float64 per output
-    stack: np.ndarray  # int64: nodes to visit
-
-
-@part
-def narrow(search, axis, low, high):
-    """Narrow the box on an axis, and remember how it was."""
-    here, now = search.axes[axis], search.now[0]
-    change = search.changes[now.trail]
-    change.axis, change.low, change.high = axis, here.low, here.high
-    here.low, here.high = low, high
-    now.trail += 1
-
-
-@inner
-def undo(search, level):
-    """Bring the box back to how it was at a level."""
-    now = search.now[0]
-    while now.trail > search.levels[level].trail:
-        now.trail -= 1
-        change = search.changes[now.trail]
-        here = search.axes[change.axis]
-        here.low, here.high = change.low, change.high
-
-
-@inner
-def keep_leaves(leaves, search, source, level, axis):
-    """Copy the leaves of one level that still meet the box to another; only this axis has changed, or EVERY one.
-
-    Trees with one leaf left are settled: the box lies within it.
-    """
-    axes, levels, each, bounds, now = search.axes, search.levels, leaves.each, leaves.bounds, search.now[0]
-    slots, marks = search.slots, search.marks
-    n_trees, mark = levels[source].n_trees, levels[source].mark
-    settled = levels[source].settled
-    to_mark = mark if source == level else mark + n_trees + 1
-    begin = marks[mark]
-    write = begin if source == level else marks[mark + n_trees]
-    marks[to_mark] = write
-    kept = 0
-    for tree in range(n_trees):
-        stop = marks[mark + tree + 1]
-        tree_start = write
-        for i in range(begin, stop):
-            leaf = slots[i]
-            meets = True
-            for k in range(each[leaf].start, each[leaf].end):
-                j = bounds[k].axis
-                if axis < 0:
-                    meets &= (bounds[k].first <= axes[j].high) & (bounds[k].last >= axes[j].low)
-                elif j == axis:
-                    meets = bounds[k].first <= axes[j].high and bounds[k].last >= axes[j].low
-                    break
-            if meets:
-                slots[write] = leaf
-                write += 1
-        begin = stop
-        if write == tree_start + 1:
-            settled += each[slots[tree_start]].value
-            write = tree_start
-        else:
-            kept += 1
-            marks[to_mark + kept] = write
-    levels[level].mark, levels[level].n_trees, levels[level].settled = to_mark, kept, settled
-    now.work += marks[mark + n_trees] - marks[mark] if source != level else write - marks[to_mark]
 
 
 @inner
@@ -362,44 +247,6 @@ def _choose_cells(model, search, n_touched, goal):
 
 
 @inner
-def write_point(model, axes, x, point):
-    """The point of the chosen cells that is nearest to the row."""
-    n_features = x.shape[0]
-    for j in range(n_features):
-        point[j] = x[j]
-        own, chosen, start = axes[j].own, axes[j].chosen, model.threshold_start[j]
-        if own == MISSING:
-            continue
-        if model.n_categories[j]:
-            for code in range(model.n_categories[j]):
-                if axes[n_features + model.category_start[j] + code].chosen == 1:
-                    point[j] = code
-        elif chosen > own:
-            point[j] = np.nextafter(model.thresholds[start + chosen - 1], np.inf)
-        elif chosen < own:
-            point[j] = model.thresholds[start + chosen]
-
-
-@inner
-def copy_point(source, point):
-    """Copy a point. (A loop compiles in a tenth of the time of an assignment of arrays.)"""
-    for j in range(point.shape[0]):
-        point[j] = source[j]
-
-
-@inner
-def add_costs(search, additive):
-    """The cost of the chosen cells."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    together = 0.0
-    for i in range(now.n_active):
-        here = axes[axes[i].active]
-        cost = cells[here.start + here.chosen].cost
-        together = together + cost if additive else max(together, cost)
-    return together
-
-
-@inner
 def _cut_answer(search, level, n_touched, goal):
     """Where to cut a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
     axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
@@ -482,16 +329,6 @@ def _order_halves(search, level, total, together, goal, additive):
     levels[level].other_floor = floor_high if low_first else floor_low
     levels[level + 1].bound = total - (loss_low if low_first else loss_high)
     levels[level + 1].floor = floor_low if low_first else floor_high
-
-
-@inner
-def begin(search, n_trees, settled, total):
-    """Start a search among the leaves that `collect` has listed."""
-    levels, now = search.levels, search.now[0]
-    levels[0].mark, levels[0].n_trees, levels[0].settled, levels[0].trail = 0, n_trees, settled, 0
-    levels[0].bound, levels[0].floor = total, 0.0
-    now.level = now.trail = 0
-    now.fresh = 1
 
 
 @inner
@@ -599,18 +436,3 @@ def seek(model, x, leaves, search, goal, additive, label, max_work, example):
         fresh = True
     now.level = level
     return NONE
-
-
-@inner
-def open_bounds(search):
-    """What is left to be searched: its best sum, and its least cost."""
-    levels, now = search.levels, search.now[0]
-    bound, floor = -np.inf, np.inf
-    level = now.level
-    if level >= 0:
-        bound, floor = levels[level].bound, levels[level].floor
-    for above in range(level):
-        if levels[above].other_bound > -np.inf:
-            bound = max(bound, levels[above].other_bound)
-            floor = min(floor, levels[above].other_floor)
-    return bound, floor

@@ -1,12 +1,39 @@
-"""Reading what a classifier is to learn: labels of two classes, and weights."""
+"""Reading what a classifier is to learn from: a table, labels of two classes, and weights."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+
+
+class Training(NamedTuple):
+    """What a tree is grown from."""
+
+    threat: ThreatModel
+    schema: Schema
+    matrix: np.ndarray  # encoded, without rows that weigh nothing
+    classes: np.ndarray
+    is_one: np.ndarray  # uint8 per row: whether it has the second class
+    sample_weight: np.ndarray | None
+    class_weight: np.ndarray
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training:
+    """Read a table, labels and weights as the parameters of a tree say."""
+    threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
+    schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
+    matrix = schema.encode(X)
+    classes, is_one = read_target(y, len(matrix))
+    class_weight = read_class_weight(estimator.class_weight, classes, is_one)
+    if sample_weight is not None:
+        matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
+    return Training(threat, schema, matrix, classes, is_one, sample_weight, class_weight)
 
 
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

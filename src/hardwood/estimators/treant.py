@@ -6,10 +6,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_treant_options
-from hardwood.estimators.target import read_class_weight, read_target, weigh
+from hardwood.estimators.target import read_training
 from hardwood.grow.treant import grow_treant
-from hardwood.table import Schema
-from hardwood.threat import ThreatModel
 
 
 class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -128,14 +126,8 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        schema = threat.extend(Schema.from_table(X, self.categorical_features))
-        matrix = schema.encode(X)
-        classes, is_one = read_target(y, len(matrix))
-        class_weight = read_class_weight(self.class_weight, classes, is_one)
+        threat, schema, matrix, classes, is_one, sample_weight, class_weight = read_training(self, X, y, sample_weight)
         reach = threat.price(schema, classes)
-        if sample_weight is not None:
-            matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
         options = check_treant_options(self, len(matrix))
         weight = class_weight[is_one] * (1.0 if sample_weight is None else sample_weight)
         counts = weight > 0.0  # a class may weigh nothing

@@ -9,10 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_grow_options
-from hardwood.estimators.target import read_class_weight, read_target, weigh
+from hardwood.estimators.target import read_training
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.table import Schema
-from hardwood.threat import ThreatModel
 
 
 class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -156,14 +155,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        schema = threat.extend(Schema.from_table(X, self.categorical_features))
-        matrix = schema.encode(X)
-        classes, is_one = read_target(y, len(matrix))
-        class_weight = read_class_weight(self.class_weight, classes, is_one)
+        threat, schema, matrix, classes, is_one, sample_weight, class_weight = read_training(self, X, y, sample_weight)
         reach = threat.resolve(schema, classes)
-        if sample_weight is not None:
-            matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
         options = check_grow_options(self, len(matrix), schema.n_features)
         options = replace(options, attacker=self._check_attacker(schema, sample_weight))
         ensemble = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import AXIS, BOUND, LEAF, Leaves, Model
-from hardwood._kernels.ensemble_search import CELL, CHANGE, LEVEL, NOW, Search
+from hardwood._kernels.ensemble_leaves import BOUND, LEAF, Leaves, Model
+from hardwood._kernels.ensemble_state import AXIS, CELL, CHANGE, LEVEL, NOW, Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
