@@ -134,8 +134,11 @@ class TreeEnsemble:
 
     @cached_property
     def trees(self) -> predicting.Trees:
-        """What kernels take: the arrays that decide where a row goes."""
-        return predicting.Trees(**{name: getattr(self, name) for name in predicting.Trees._fields})
+        """What kernels take: all that decides where a row goes."""
+        nodes = np.empty(self.n_nodes, dtype=predicting.NODE)
+        for name in predicting.NODE.names:
+            nodes[name] = getattr(self, name)
+        return predicting.Trees(frozen(nodes), self.root, self.category_words)
 
     @cached_property
     def _levels(self) -> list[np.ndarray]:

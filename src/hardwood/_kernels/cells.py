@@ -29,11 +29,9 @@ class Grid(NamedTuple):
     cut: float
     limit: float  # the cut before the division
     doubt: float  # how far float64 sums may be from the model's own
-    cuts: np.ndarray  # float64: the thresholds of all numerical features, ascending in each
-    cut_start: np.ndarray  # int64 per feature + 1: where its thresholds start
+    thresholds: np.ndarray  # float64: those of all numerical features, ascending in each
+    features: np.ndarray  # FEATURE, see ensemble_leaves.py
     slot: np.ndarray  # int64 per feature: where its cells start in `Scratch.change`
-    n_categories: np.ndarray  # int64 per feature; 0 = numerical
-    category_start: np.ndarray  # int64 per feature: where its categories start in a row's `allowed`
 
 
 class Room(NamedTuple):
@@ -61,11 +59,12 @@ class Scratch(NamedTuple):
 
 @part
 def _next_node(grid, node, cell):
+    here = grid.trees.nodes[node]
     if cell < 0:
-        return grid.trees.left[node] if grid.trees.missing_left[node] else grid.trees.right[node]
-    if grid.trees.category_start[node] < 0:
-        return grid.trees.left[node] if cell <= grid.rank[node] else grid.trees.right[node]
-    return grid.trees.left[node] if in_left_set(grid.trees, node, cell) else grid.trees.right[node]
+        return here.left if here.missing_left else here.right
+    if here.category_start < 0:
+        return here.left if cell <= grid.rank[node] else here.right
+    return here.left if in_left_set(grid.trees, node, cell) else here.right
 
 
 @inner
@@ -74,8 +73,8 @@ def settle(grid, cells, scratch):
     leaf, output = scratch.leaf, scratch.output
     for tree in range(leaf.shape[0]):
         node = grid.trees.root[tree]
-        while grid.trees.feature[node] >= 0:
-            node = _next_node(grid, node, cells[grid.trees.feature[node]])
+        while grid.trees.nodes[node].feature >= 0:
+            node = _next_node(grid, node, cells[grid.trees.nodes[node].feature])
         leaf[tree] = node
     best, largest = np.int64(0), -np.inf
     for k in range(output.shape[0]):
@@ -125,11 +124,11 @@ def nearest_value(grid, room, j, cell):
     """The value of a cell that is nearest to the row's own; for a category its code."""
     if cell == room.own[j]:
         return room.x[j]
-    if grid.n_categories[j]:
+    if grid.features[j].n_categories:
         return np.float64(cell)
     if cell > room.own[j]:
-        return np.nextafter(grid.cuts[grid.cut_start[j] + cell - 1], np.inf)
-    return grid.cuts[grid.cut_start[j] + cell]
+        return np.nextafter(grid.thresholds[grid.features[j].threshold_start + cell - 1], np.inf)
+    return grid.thresholds[grid.features[j].threshold_start + cell]
 
 
 @inner
@@ -140,16 +139,16 @@ def _spread(grid, cells, scratch, feature, here, node, low, high):
     stack[0, 0], stack[0, 1], stack[0, 2] = node, low, high
     while depth >= 0:
         node, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        split = trees.feature[node]
+        split = trees.nodes[node].feature
         if split == feature:
             rank = grid.rank[node]
             depth -= 1
             if low <= rank:
                 depth += 1
-                stack[depth, 0], stack[depth, 1], stack[depth, 2] = trees.left[node], low, min(high, rank)
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = trees.nodes[node].left, low, min(high, rank)
             if high > rank:
                 depth += 1
-                stack[depth, 0], stack[depth, 1], stack[depth, 2] = trees.right[node], max(low, rank + 1), high
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = trees.nodes[node].right, max(low, rank + 1), high
         elif split >= 0:
             stack[depth, 0] = _next_node(grid, node, cells[split])
         else:
@@ -164,14 +163,14 @@ def _spread(grid, cells, scratch, feature, here, node, low, high):
 def _scan_categories(grid, room, cells, scratch, j):
     """Note what the model says of every other category of a feature, by asking it."""
     here = cells[j]
-    for code in range(grid.n_categories[j]):
-        if code == here or not room.allowed[grid.category_start[j] + code]:
+    for code in range(grid.features[j].n_categories):
+        if code == here or not room.allowed[grid.features[j].category_start + code]:
             continue
         cells[j] = code
         for tree in range(scratch.leaf.shape[0]):
             node = grid.trees.root[tree]
-            while grid.trees.feature[node] >= 0:
-                node = _next_node(grid, node, cells[grid.trees.feature[node]])
+            while grid.trees.nodes[node].feature >= 0:
+                node = _next_node(grid, node, cells[grid.trees.nodes[node].feature])
             for k in range(scratch.change.shape[1]):
                 difference = grid.value[node, k] - grid.value[scratch.leaf[tree], k]
                 scratch.change[grid.slot[j] + code, k] += difference
@@ -189,26 +188,26 @@ def scan(grid, room, cells, only, scratch):
     low, high = scratch.low, scratch.high
     for j in range(cells.shape[0]):
         low[j], high[j] = room.first[j], room.last[j]
-        if grid.n_categories[j] and cells[j] >= 0 and (only < 0 or only == j):
+        if grid.features[j].n_categories and cells[j] >= 0 and (only < 0 or only == j):
             _scan_categories(grid, room, cells, scratch, j)
     for tree in range(scratch.leaf.shape[0]):
         here = scratch.leaf[tree]
         node = np.int64(trees.root[tree])
         while node != here:
-            j, rank = trees.feature[node], grid.rank[node]
+            j, rank = trees.nodes[node].feature, grid.rank[node]
             child = _next_node(grid, node, cells[j])
-            if room.first[j] < room.last[j] and grid.n_categories[j] == 0 and (only < 0 or only == j):
+            if room.first[j] < room.last[j] and grid.features[j].n_categories == 0 and (only < 0 or only == j):
                 # The cells that take the other way here, and took the same way as the point so far.
-                if child == trees.left[node]:
+                if child == trees.nodes[node].left:
                     if rank < high[j]:
-                        _spread(grid, cells, scratch, j, here, trees.right[node], max(low[j], rank + 1), high[j])
+                        _spread(grid, cells, scratch, j, here, trees.nodes[node].right, max(low[j], rank + 1), high[j])
                         high[j] = rank
                 elif low[j] <= rank:
-                    _spread(grid, cells, scratch, j, here, trees.left[node], low[j], min(high[j], rank))
+                    _spread(grid, cells, scratch, j, here, trees.nodes[node].left, low[j], min(high[j], rank))
                     low[j] = rank + 1
             node = np.int64(child)
         node = np.int64(trees.root[tree])
         while node != here:
-            j = trees.feature[node]
+            j = trees.nodes[node].feature
             low[j], high[j] = room.first[j], room.last[j]
             node = np.int64(_next_node(grid, node, cells[j]))

@@ -47,7 +47,7 @@ def _set_prices(grid, room, weight, price):
     for j in range(room.own.shape[0]):
         for cell in range(room.first[j], room.last[j] + 1):
             change = 1.0
-            if grid.n_categories[j] == 0:
+            if grid.features[j].n_categories == 0:
                 change = abs(nearest_value(grid, room, j, cell) - room.x[j])
             price[grid.slot[j] + cell] = 0.0 if cell == room.own[j] else weight[j] * change
 
@@ -75,7 +75,7 @@ def _total(goal, slot, price, cells):
 @part
 def _is_open(grid, room, j, cell):
     """Whether a cell between the first and the last is in reach."""
-    return grid.n_categories[j] == 0 or cell < 0 or room.allowed[grid.category_start[j] + cell]
+    return grid.features[j].n_categories == 0 or cell < 0 or room.allowed[grid.features[j].category_start + cell]
 
 
 @inner
@@ -174,7 +174,7 @@ def _shorten(grid, room, goal, points, scratch):
         budget = _total(goal, grid.slot, scratch.price, best)
         nearer = best[j] + (1 if best[j] < own[j] else -1)
         for target in (own[j], nearer):
-            if best[j] == own[j] or (target != own[j] and (goal.norm == 0 or grid.n_categories[j])):
+            if best[j] == own[j] or (target != own[j] and (goal.norm == 0 or grid.features[j].n_categories)):
                 break
             _copy(best, trial)
             trial[j] = target
@@ -193,10 +193,10 @@ def _cut_ball(grid, room, limit, points, price):
     smaller = False
     for j in range(room.own.shape[0]):
         first, last, slot = room.own[j], room.own[j], grid.slot[j]
-        if grid.n_categories[j] and first >= 0:
+        if grid.features[j].n_categories and first >= 0:
             first, last = room.first[j], room.last[j]
             for code in range(first, last + 1):
-                at = grid.category_start[j] + code
+                at = grid.features[j].category_start + code
                 points.allowed[at] = room.allowed[at] and price[slot + code] < limit
                 smaller |= points.allowed[at] != room.allowed[at]
         else:

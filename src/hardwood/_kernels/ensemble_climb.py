@@ -14,16 +14,19 @@ from hardwood._kernels.ensemble_state import add_costs
 def _move_category(model, leaves, leaf, axis, search):
     """A leaf that only lacks the row's category: it gains wherever it allows another one."""
     axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     j = 0
-    while axis >= n_features + model.category_start[j] + model.n_categories[j] or model.n_categories[j] == 0:
+    while (
+        axis >= n_features + model.features[j].category_start + model.features[j].n_categories
+        or model.features[j].n_categories == 0
+    ):
         j += 1
-    begin = n_features + model.category_start[j]
+    begin = n_features + model.features[j].category_start
     value = each[leaf].value
-    for other in range(begin, begin + model.n_categories[j]):
+    for other in range(begin, begin + model.features[j].n_categories):
         cells[axes[other].start + 1].loss += value
     for k in range(each[leaf].start, each[leaf].end):
-        if begin <= bounds[k].axis < begin + model.n_categories[j]:
+        if begin <= bounds[k].axis < begin + model.features[j].n_categories:
             cells[axes[bounds[k].axis].start + 1].loss -= value
 
 
@@ -75,12 +78,12 @@ def _find_gains(model, leaves, search, level):
 def _move(model, search, axis, cell):
     """Move the row to a cell; a category takes the place of the one before."""
     axes = search.axes
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     if axis >= n_features:
         for j in range(n_features):
-            begin = n_features + model.category_start[j]
-            if begin <= axis < begin + model.n_categories[j]:
-                for other in range(begin, begin + model.n_categories[j]):
+            begin = n_features + model.features[j].category_start
+            if begin <= axis < begin + model.features[j].n_categories:
+                for other in range(begin, begin + model.features[j].n_categories):
                     axes[other].chosen = 0
     axes[axis].chosen = cell
 
@@ -89,13 +92,13 @@ def _move(model, search, axis, cell):
 def _start(model, search, fresh):
     """Start at the row, or go on from where the last climb ended; outside of the box, from the nearest cell of it."""
     axes = search.axes
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     for axis in range(axes.shape[0]):
         axes[axis].chosen = min(max(axes[axis].own if fresh else axes[axis].chosen, axes[axis].low), axes[axis].high)
     for j in range(n_features):
-        begin = n_features + model.category_start[j]
+        begin = n_features + model.features[j].category_start
         some = np.int64(-1)
-        for axis in range(begin, begin + model.n_categories[j]):
+        for axis in range(begin, begin + model.features[j].n_categories):
             if axes[axis].chosen == 1 or (some < 0 and axes[axis].high == 1):
                 some = np.int64(axis)
         if some >= 0:
@@ -132,7 +135,7 @@ def climb(model, leaves, search, level, target, fresh):
     """
     axes, now = search.axes, search.now[0]
     _start(model, search, fresh)
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     n_moved, promised = 0, -np.inf
     while True:
         total = _find_gains(model, leaves, search, level)
@@ -160,7 +163,7 @@ def climb(model, leaves, search, level, target, fresh):
 def descend(model, leaves, search, level, target, additive):
     """From an answer go to cheaper ones, one axis at a time, with a sum of at least `target`; the cost at the end."""
     axes, cells, now = search.axes, search.cells, search.now[0]
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     while True:
         total = _find_gains(model, leaves, search, level)
         best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)

@@ -17,6 +17,20 @@ MISSING = -1  # the cell of a value that is missing
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
+BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
+# The same before a row is known: the axis is a feature; for a categorical one, where its bool set is in `sets` (or -1).
+SIDE = np.dtype([*BOUND.descr, ("set", np.int32)])
+LEAF = np.dtype([("value", np.float64), ("start", np.int32), ("end", np.int32)])  # its objective, and its bounds
+FEATURE = np.dtype(
+    [
+        ("threshold_start", np.int64),  # where its thresholds are among those of all features
+        ("threshold_end", np.int64),
+        ("category_start", np.int64),  # where its categories are
+        ("n_categories", np.int64),  # 0 = numerical
+    ]
+)
+
+
 class Model(NamedTuple):
     """The ensemble; leaves are numbered tree by tree."""
 
@@ -26,20 +40,12 @@ class Model(NamedTuple):
     single: bool  # float32 sums
     divisor: float
     cut: float
-    leaf_of_node: np.ndarray  # int64 per node; -1 for inner nodes
-    rank: np.ndarray  # int32 per node: which of its feature's thresholds it has
-    bound_start: np.ndarray  # int64 per leaf + 1: its bounds are bounds[start:end]
-    bounds: np.ndarray  # BOUND, the axis is a feature
-    bound_set: np.ndarray  # int64: for a categorical feature, offset of its bool set in `sets`; -1 = numerical
+    rank: np.ndarray  # int32 per node: which of its feature's thresholds it has; for leaves, the leaf's number
+    side_start: np.ndarray  # int64 per leaf + 1: its bounds are sides[start:end]
+    sides: np.ndarray  # SIDE
     sets: np.ndarray  # bool
     thresholds: np.ndarray  # float64: sorted, feature by feature
-    threshold_start: np.ndarray  # int64 per feature + 1
-    category_start: np.ndarray  # int64 per feature: offset of its categories
-    n_categories: np.ndarray  # int64 per feature; 0 = numerical
-
-
-LEAF = np.dtype([("value", np.float64), ("start", np.int32), ("end", np.int32)])  # its objective, and its bounds
-BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
+    features: np.ndarray  # FEATURE
 
 
 class Leaves(NamedTuple):
@@ -52,15 +58,19 @@ class Leaves(NamedTuple):
 @inner
 def find_cell(model, feature, value):
     """The cell of a value: how many thresholds are below it."""
-    low, high = model.threshold_start[feature], model.threshold_start[feature + 1]
-    thresholds = model.thresholds
+    start, high, thresholds = (
+        model.features[feature].threshold_start,
+        model.features[feature].threshold_end,
+        model.thresholds,
+    )
+    low = start
     while low < high:
         middle = (low + high) >> 1
         if thresholds[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return np.int32(low - model.threshold_start[feature])
+    return np.int32(low - start)
 
 
 @inner
@@ -71,12 +81,14 @@ def locate(model, x, low, high, allowed, axes):
         axes[j].own = axes[j].low = axes[j].high = 0
         if x[j] != x[j]:
             axes[j].own = MISSING
-        elif model.n_categories[j] == 0 and model.threshold_start[j + 1] > model.threshold_start[j]:
+        elif (
+            model.features[j].n_categories == 0 and model.features[j].threshold_end > model.features[j].threshold_start
+        ):
             axes[j].own = find_cell(model, j, x[j])
             axes[j].low = find_cell(model, j, max(low[j], -LARGEST_FLOAT))
             axes[j].high = find_cell(model, j, min(high[j], LARGEST_FLOAT))
-        for code in range(model.n_categories[j]):
-            at = model.category_start[j] + code
+        for code in range(model.features[j].n_categories):
+            at = model.features[j].category_start + code
             axis = n_features + at
             axes[axis].own = x[j] == code
             axes[axis].high = axes[j].own != MISSING and allowed[at]
@@ -97,10 +109,10 @@ def list_active(axes):
 @inner
 def _reaches_sets(model, axes, node):
     """Whether some category goes to the left child of a node, and whether one goes to the right."""
-    feature = model.trees.feature[node]
+    feature = model.trees.nodes[node].feature
     to_left, to_right = False, False
-    for code in range(model.n_categories[feature]):
-        axis = model.n_categories.shape[0] + model.category_start[feature] + code
+    for code in range(model.features[feature].n_categories):
+        axis = model.features.shape[0] + model.features[feature].category_start + code
         if axes[axis].high == 1:
             is_left = in_left_set(model.trees, node, code)
             to_left |= is_left
@@ -111,12 +123,12 @@ def _reaches_sets(model, axes, node):
 @inner
 def _exclude(model, axes, k, bounds, count):
     """Bound a leaf to be without the categories that its set excludes: (how many bounds now, whether any is left)."""
-    feature = model.bounds[k].axis
+    feature = model.sides[k].axis
     some = False
-    for code in range(model.n_categories[feature]):
-        axis = model.n_categories.shape[0] + model.category_start[feature] + code
+    for code in range(model.features[feature].n_categories):
+        axis = model.features.shape[0] + model.features[feature].category_start + code
         if axes[axis].high == 1:
-            if model.sets[model.bound_set[k] + code]:
+            if model.sets[model.sides[k].set + code]:
                 some = True
             else:
                 bounds[count].axis, bounds[count].first, bounds[count].last = axis, 0, 0
@@ -148,10 +160,7 @@ def collect(model, axes, plus, minus, leaves, slots, marks, stack):
     Tree by tree they are put in `slots`, best first, from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the
     sum of the values of trees with a single leaf, the largest sum that could be); -1 trees if there is no room.
     """
-    # Arrays are fetched from their named tuples once: inside a loop each fetch would count references.
-    feature, left, right, rank = model.trees.feature, model.trees.left, model.trees.right, model.rank
-    category_start, bound_start, bound_set = model.trees.category_start, model.bound_start, model.bound_set
-    all_bounds, leaf_of_node, each, bounds = model.bounds, model.leaf_of_node, leaves.each, leaves.bounds
+    nodes, rank, sides, each, bounds = model.trees.nodes, model.rank, model.sides, leaves.each, leaves.bounds
     room, widest = bounds.shape[0], axes.shape[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, total = 0.0, 0.0
@@ -164,32 +173,33 @@ def collect(model, axes, plus, minus, leaves, slots, marks, stack):
         while depth > 0:
             depth -= 1
             node = stack[depth]
-            j = feature[node]
+            here = nodes[node]
+            j = here.feature
             if j >= 0:
                 if axes[j].own == MISSING:
-                    to_left = model.trees.missing_left[node]
+                    to_left = here.missing_left
                     to_right = not to_left
-                elif category_start[node] >= 0:
+                elif here.category_start >= 0:
                     to_left, to_right = _reaches_sets(model, axes, node)
                 else:
                     to_left, to_right = axes[j].low <= rank[node], axes[j].high > rank[node]
                 if to_left:
-                    stack[depth] = left[node]
+                    stack[depth] = here.left
                     depth += 1
                 if to_right:
-                    stack[depth] = right[node]
+                    stack[depth] = here.right
                     depth += 1
                 continue
             if n_leaves >= each.shape[0] or n_bounds + widest > room:
                 return np.int64(-1), settled, total
-            leaf = leaf_of_node[node]
+            leaf = rank[node]
             end, within = n_bounds, True
-            for k in range(bound_start[leaf], bound_start[leaf + 1]):
-                j, first, last = all_bounds[k].axis, all_bounds[k].first, all_bounds[k].last
+            for k in range(model.side_start[leaf], model.side_start[leaf + 1]):
+                j, first, last = sides[k].axis, sides[k].first, sides[k].last
                 low, high = axes[j].low, axes[j].high
                 if axes[j].own == MISSING:
                     continue
-                if bound_set[k] >= 0:
+                if sides[k].set >= 0:
                     end, some = _exclude(model, axes, k, bounds, end)
                     within &= some
                     continue
@@ -227,9 +237,9 @@ def predict_point(model, point, output):
         output[k] = model.base_score[k]
     for tree in range(trees.root.shape[0]):
         node = trees.root[tree]
-        while trees.feature[node] >= 0:
-            left = goes_left(trees, node, point[trees.feature[node]])
-            node = trees.left[node] if left else trees.right[node]
+        while trees.nodes[node].feature >= 0:
+            left = goes_left(trees, node, point[trees.nodes[node].feature])
+            node = trees.nodes[node].left if left else trees.nodes[node].right
         for k in range(output.shape[0]):
             total = output[k] + model.value[node, k]
             output[k] = np.float64(np.float32(total)) if model.single else total

@@ -54,14 +54,36 @@ class Question(NamedTuple):
     sign: int  # for LARGEST: 1 largest, -1 smallest output
 
 
+ANSWER = np.dtype(
+    [
+        ("status", np.int64),  # FOUND, NONE, or as it was
+        ("bound", np.float64),  # an upper bound of the lead of another class over the label; or of the sum
+        ("distance", np.float64),  # on entry a first guess
+        ("certified", np.float64),  # there is no example nearer than this (squared in the L2 norm)
+    ]
+)
+
+
 class Answers(NamedTuple):
     """What was found, row by row."""
 
-    status: np.ndarray  # int64: FOUND, NONE, or as it was
-    bound: np.ndarray  # float64: an upper bound of the lead of another class over the label; or of the sum
+    each: np.ndarray  # ANSWER
     example: np.ndarray  # float64 (row, feature)
-    distance: np.ndarray  # float64: on entry a first guess
-    certified: np.ndarray  # float64: there is no example nearer than this (squared in the L2 norm)
+
+    @property
+    def status(self) -> np.ndarray:
+        """FOUND, NONE or UNFINISHED."""
+        return self.each["status"]
+
+    @property
+    def bound(self) -> np.ndarray:
+        """What another class leads by at most; or an upper bound of the sum."""
+        return self.each["bound"]
+
+    @property
+    def certified(self) -> np.ndarray:
+        """There is no example nearer than this."""
+        return self.each["certified"]
 
 
 @part
@@ -112,14 +134,14 @@ def _cut_ball(model, rows, row, question, radius, axes):
         weight = question.weight[j]
         if question.norm == 2:
             weight *= weight
-        if (model.n_categories[j] or question.norm == 0) and weight > radius:
+        if (model.features[j].n_categories or question.norm == 0) and weight > radius:
             whole &= axes[j].low == axes[j].high
             axes[j].low = axes[j].high = axes[j].own
-            for code in range(model.n_categories[j]):
-                axis = n_features + model.category_start[j] + code
+            for code in range(model.features[j].n_categories):
+                axis = n_features + model.features[j].category_start + code
                 whole &= axes[axis].high == axes[axis].own
                 axes[axis].high = axes[axis].own
-        elif model.n_categories[j] == 0 and question.norm != 0 and weight > 0.0:
+        elif model.features[j].n_categories == 0 and question.norm != 0 and weight > 0.0:
             reach = radius / weight
             reach = (np.sqrt(reach) if question.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
             low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
@@ -138,7 +160,7 @@ def _set_costs(model, x, question, search):
         at = axes[axis].start
         if axis >= n_features:
             continue
-        own, start, weight = axes[axis].own, model.threshold_start[axis], question.weight[axis]
+        own, start, weight = axes[axis].own, model.features[axis].threshold_start, question.weight[axis]
         for cell in range(axes[axis].low, axes[axis].high + 1):
             change = 0.0
             if cell > own:
@@ -152,8 +174,8 @@ def _set_costs(model, x, question, search):
                 cost *= cost
             cells[at + cell].cost = min(cost, LARGEST_COST)
     for j in range(n_features):
-        for code in range(model.n_categories[j]):
-            axis = n_features + model.category_start[j] + code
+        for code in range(model.features[j].n_categories):
+            axis = n_features + model.features[j].category_start + code
             at, weight = axes[axis].start, question.weight[j]
             leaving = weight * weight if question.norm == 2 else weight
             cells[at].cost = leaving if axes[axis].own == 1 else 0.0
@@ -181,7 +203,7 @@ def _improve(model, rows, row, question, leaves, search, level, answers):
     if cost < now.best:
         now.best = cost
         copy_point(search.point, answers.example[row])
-        answers.status[row] = FOUND
+        answers.each[row].status = FOUND
     if question.goal == CHEAPEST and additive:
         cost = descend(model, leaves, search, level, now.target, additive)
         if cost < now.best and _is_answer(model, x, search, label):
@@ -231,7 +253,7 @@ def _approach(model, rows, row, rival, question, leaves, search, answers):
         plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
     now.target, now.without = target, 0.0
-    radius = min(answers.distance[row], now.best) if question.goal == CHEAPEST else np.inf
+    radius = min(answers.each[row].distance, now.best) if question.goal == CHEAPEST else np.inf
     while True:
         whole = True
         locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], axes)
@@ -264,16 +286,16 @@ def _note(question, search, status, is_last, row, answers):
     levels, now = search.levels, search.now[0]
     bound, floor = open_bounds(search)
     if question.goal == LARGEST:
-        answers.bound[row] = max(bound, np.nextafter(now.target, -np.inf))
+        answers.each[row].bound = max(bound, np.nextafter(now.target, -np.inf))
     elif question.goal == CHEAPEST:
         free = max(now.without, min(floor, now.best)) if is_last else 0.0
-        answers.certified[row] = max(free, answers.certified[row])
+        answers.each[row].certified = max(free, answers.each[row].certified)
     else:
         lead = (bound if status == UNFINISHED else levels[0].bound) - now.target - question.doubt
         if status == NONE:
             now.earlier = max(now.earlier, min(lead, 0.0))
             lead = now.earlier
-        answers.bound[row] = max(lead, now.earlier) if is_last else np.inf
+        answers.each[row].bound = max(lead, now.earlier) if is_last else np.inf
 
 
 @kernel
@@ -305,7 +327,7 @@ def search_rows(model, rows, first, end, rival, resume, question, leaves, search
                     question.max_work, answers.example[row],
                 )  # fmt: skip
             if now.best < before or status == FOUND:
-                answers.status[row] = FOUND
+                answers.each[row].status = FOUND
             if status == NO_ROOM:
                 return NO_ROOM, np.int64(row), np.int64(other)
             _note(question, search, status, other == last, row, answers)
@@ -314,8 +336,8 @@ def search_rows(model, rows, first, end, rival, resume, question, leaves, search
             if status == FOUND:
                 break
         if question.goal == CHEAPEST:
-            answers.certified[row] = np.inf
-        if answers.status[row] != FOUND:
-            answers.status[row] = NONE
+            answers.each[row].certified = np.inf
+        if answers.each[row].status != FOUND:
+            answers.each[row].status = NONE
         rival = np.int64(0)
     return DONE, np.int64(end), np.int64(0)

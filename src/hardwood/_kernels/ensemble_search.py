@@ -171,12 +171,12 @@ def _settle_categories(model, search):
     """
     axes = search.axes
     changed = False
-    n_features = model.n_categories.shape[0]
+    n_features = model.features.shape[0]
     for j in range(n_features):
-        if model.n_categories[j] == 0 or axes[j].own == MISSING:
+        if model.features[j].n_categories == 0 or axes[j].own == MISSING:
             continue
-        begin = n_features + model.category_start[j]
-        end = begin + model.n_categories[j]
+        begin = n_features + model.features[j].category_start
+        end = begin + model.features[j].n_categories
         certain, possible, some = np.int64(-1), 0, np.int64(-1)
         for axis in range(begin, end):
             if axes[axis].low == 1:
@@ -204,9 +204,9 @@ def _settle_categories(model, search):
 def _choose_category(model, search, j):
     """Choose a category that all best leaves allow, the row's own one if possible; whether there is one."""
     axes = search.axes
-    begin = model.n_categories.shape[0] + model.category_start[j]
+    begin = model.features.shape[0] + model.features[j].category_start
     chosen = np.int64(-1)
-    for axis in range(begin, begin + model.n_categories[j]):
+    for axis in range(begin, begin + model.features[j].n_categories):
         possible = axes[axis].high == 1
         certain = axes[axis].low == 1
         if axes[axis].low < axes[axis].high:
@@ -217,7 +217,7 @@ def _choose_category(model, search, j):
                 break
     if chosen < 0:
         return False
-    for axis in range(begin, begin + model.n_categories[j]):
+    for axis in range(begin, begin + model.features[j].n_categories):
         axes[axis].chosen = axis == chosen
     return True
 
@@ -230,8 +230,8 @@ def _choose_cells(model, search, n_touched, goal):
         here = axes[axes[i].touched]
         if here.first > here.last:
             return False
-    for j in range(model.n_categories.shape[0]):
-        if model.n_categories[j] == 0:
+    for j in range(model.features.shape[0]):
+        if model.features[j].n_categories == 0:
             low, high = axes[j].low, axes[j].high
             if low < high:
                 low, high = axes[j].first, axes[j].last

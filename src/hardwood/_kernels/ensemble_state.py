@@ -181,12 +181,12 @@ def write_point(model, axes, x, point):
     n_features = x.shape[0]
     for j in range(n_features):
         point[j] = x[j]
-        own, chosen, start = axes[j].own, axes[j].chosen, model.threshold_start[j]
+        own, chosen, start = axes[j].own, axes[j].chosen, model.features[j].threshold_start
         if own == MISSING:
             continue
-        if model.n_categories[j]:
-            for code in range(model.n_categories[j]):
-                if axes[n_features + model.category_start[j] + code].chosen == 1:
+        if model.features[j].n_categories:
+            for code in range(model.features[j].n_categories):
+                if axes[n_features + model.features[j].category_start + code].chosen == 1:
                     point[j] = code
         elif chosen > own:
             point[j] = np.nextafter(model.thresholds[start + chosen - 1], np.inf)

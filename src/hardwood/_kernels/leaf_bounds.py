@@ -19,8 +19,8 @@ def bound_leaves(trees, parent, n_categories, leaves, entry, start, feature, low
         start[k] = end
         child, above = leaves[k], parent[leaves[k]]
         while above >= 0:
-            j = trees.feature[above]
-            is_left = child == trees.left[above]
+            j = trees.nodes[above].feature
+            is_left = child == trees.nodes[above].left
             if entry[j] < 0:
                 entry[j] = end
                 end += 1
@@ -35,13 +35,13 @@ def bound_leaves(trees, parent, n_categories, leaves, entry, start, feature, low
                 for code in range(n_categories[j]):
                     sets[set_start[at] + code] &= in_left_set(trees, above, code) == is_left
                 if n_categories[j] == 0 and is_left:
-                    high[at] = min(high[at], trees.threshold[above])
+                    high[at] = min(high[at], trees.nodes[above].threshold)
                 elif n_categories[j] == 0:
-                    low[at] = max(low[at], trees.threshold[above])
+                    low[at] = max(low[at], trees.nodes[above].threshold)
             child, above = above, parent[above]
         above = parent[leaves[k]]
         while above >= 0:
-            entry[trees.feature[above]] = -1
+            entry[trees.nodes[above].feature] = -1
             above = parent[above]
     start[leaves.shape[0]] = end
     return room

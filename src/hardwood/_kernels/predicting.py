@@ -9,33 +9,43 @@ from hardwood._kernels.compiling import inner, kernel
 TOGETHER = 32  # rows that go down a tree side by side
 
 
-class Trees(NamedTuple):
-    """The arrays of a TreeEnsemble that decide where a row goes; all read-only."""
+# What decides where a row goes, as the fields of the same names of a TreeEnsemble: of a node all in one place.
+NODE = np.dtype(
+    [
+        ("threshold", np.float64),
+        ("feature", np.int32),
+        ("left", np.int32),
+        ("right", np.int32),
+        ("category_start", np.int32),
+        ("missing_left", np.bool_),
+    ],
+    align=True,
+)
 
+
+class Trees(NamedTuple):
+    """The nodes of a TreeEnsemble, where each tree begins, and the sets of splits by categories; all read-only."""
+
+    nodes: np.ndarray  # NODE
     root: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    missing_left: np.ndarray
-    category_start: np.ndarray
     category_words: np.ndarray
 
 
 @kernel
 def in_left_set(trees, node, code):
     """Whether a categorical node sends this category left."""
-    word = trees.category_words[trees.category_start[node] + (code >> 6)]
+    word = trees.category_words[trees.nodes[node].category_start + (code >> 6)]
     return (word >> np.uint64(code & 63)) & np.uint64(1) != 0
 
 
 @kernel
 def goes_left(trees, node, x):
     """Whether a value goes to the left child of an inner node."""
+    here = trees.nodes[node]
     if x != x:
-        return trees.missing_left[node]
-    if trees.category_start[node] < 0:
-        return x <= trees.threshold[node]
+        return here.missing_left
+    if here.category_start < 0:
+        return x <= here.threshold
     return in_left_set(trees, node, np.int64(x))
 
 
@@ -43,9 +53,9 @@ def goes_left(trees, node, x):
 def find_leaf(trees, X, row, tree):
     """The leaf a row ends in."""
     node = trees.root[tree]
-    while trees.feature[node] >= 0:
-        left = goes_left(trees, node, X[row, trees.feature[node]])
-        node = trees.left[node] if left else trees.right[node]
+    while trees.nodes[node].feature >= 0:
+        left = goes_left(trees, node, X[row, trees.nodes[node].feature])
+        node = trees.nodes[node].left if left else trees.nodes[node].right
     return node
 
 
@@ -66,12 +76,11 @@ def _find_leaves(trees, X, start, tree, nodes):
     while moved:
         moved = False
         for k in range(nodes.shape[0]):
-            node = nodes[k]
-            feature = trees.feature[node]
-            if feature >= 0:
-                x = X[start + k, feature]
-                left = (x <= trees.threshold[node]) | ((x != x) & trees.missing_left[node])
-                nodes[k] = trees.left[node] if left else trees.right[node]
+            here = trees.nodes[nodes[k]]
+            if here.feature >= 0:
+                x = X[start + k, here.feature]
+                left = (x <= here.threshold) | ((x != x) & here.missing_left)
+                nodes[k] = here.left if left else here.right
                 moved = True
 
 
@@ -110,8 +119,8 @@ def trace(trees, X, ends, nodes):
                 if nodes.shape[0]:
                     nodes[at] = node
                 at += 1
-                feature = trees.feature[node]
+                feature = trees.nodes[node].feature
                 if feature < 0:
                     break
-                node = trees.left[node] if goes_left(trees, node, X[row, feature]) else trees.right[node]
+                node = trees.nodes[node].left if goes_left(trees, node, X[row, feature]) else trees.nodes[node].right
         ends[row] = at

@@ -47,7 +47,7 @@ def _seat(target, categories, child, own):
 
     The row's own if that leads there, else the first that does and that the attacker can reach; -1 if there is none.
     """
-    feature = target.trees.feature[target.parent[child]]
+    feature = target.trees.nodes[target.parent[child]].feature
     count = categories.size[feature]
     allowed = categories.start[feature] + own * count
     for trial in range(-1, count):
@@ -55,8 +55,8 @@ def _seat(target, categories, child, own):
         leads_there = categories.matrices[allowed + code]
         node, above = child, target.parent[child]
         while leads_there and above >= 0:
-            if target.trees.feature[above] == feature:
-                leads_there = in_left_set(target.trees, above, code) == (node == target.trees.left[above])
+            if target.trees.nodes[above].feature == feature:
+                leads_there = in_left_set(target.trees, above, code) == (node == target.trees.nodes[above].left)
             node, above = above, target.parent[above]
         if leads_there:
             return code
@@ -67,15 +67,15 @@ def _seat(target, categories, child, own):
 def _step(target, categories, child, own, value, low, high):
     """The value nearest to `own` with which a point that had `value` so far gets to `child`; inf if out of reach."""
     trees, node = target.trees, target.parent[child]
-    to_left = child == trees.left[node]
+    to_left = child == trees.nodes[node].left
     if own != own:
-        return own if trees.missing_left[node] == to_left else np.inf
+        return own if trees.nodes[node].missing_left == to_left else np.inf
     if target.contradicts[child]:
         return np.inf
-    if trees.category_start[node] >= 0:
+    if trees.nodes[node].category_start >= 0:
         seat = _seat(target, categories, child, np.int64(own))
         return np.float64(seat) if seat >= 0 else np.inf
-    threshold = trees.threshold[node]
+    threshold = trees.nodes[node].threshold
     if to_left:
         if value <= threshold:
             return value
@@ -116,7 +116,7 @@ def _next_child(target, path, level, value):
     """The child to try next: first the one where the point is already, which costs nothing more."""
     trees, node = target.trees, path.node[level]
     is_left = goes_left(trees, node, value)
-    return trees.left[node] if is_left == (path.visited[level] == 0) else trees.right[node]
+    return trees.nodes[node].left if is_left == (path.visited[level] == 0) else trees.nodes[node].right
 
 
 @inner
@@ -128,7 +128,7 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
     path.node[0], path.visited[0], path.cost[0] = trees.root[0], 0, 0.0
     while level >= 0:
         node = path.node[level]
-        feature = trees.feature[node]
+        feature = trees.nodes[node].feature
         if feature < 0:
             if target.label[node] != label:
                 best, found = path.cost[level], True
@@ -149,7 +149,7 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
         value = _step(target, categories, child, x[feature], point[feature], low[feature], high[feature])
         if value == np.inf:
             continue
-        categorical = trees.category_start[node] >= 0
+        categorical = trees.nodes[node].category_start >= 0
         price = _price(norm, weight[feature], value - x[feature], categorical)
         before = _price(norm, weight[feature], point[feature] - x[feature], categorical)
         cost = _cost(norm, weight, x, point, feature, price, before, path.cost[level], categories.size)

@@ -53,9 +53,9 @@ def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> flo
     if norm == 0:
         return np.inf
     prepared = prepare(ensemble)
-    start = prepared.model.threshold_start
-    several = np.flatnonzero((np.diff(start) > 1) & (weight[prepared.used] > 0.0))
-    first, last = start[several], start[several + 1] - 1
+    first, last = prepared.model.features["threshold_start"], prepared.model.features["threshold_end"] - 1
+    several = np.flatnonzero((last > first) & (weight[prepared.used] > 0.0))
+    first, last = first[several], last[several]
     thresholds = prepared.model.thresholds
     gaps = weight[prepared.used[several]] * (thresholds[last] - thresholds[first]) / (last - first)
     radius = float(np.median(gaps)) if len(gaps) else 1.0

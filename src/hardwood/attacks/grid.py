@@ -13,7 +13,8 @@ from hardwood.verification.search import Prepared
 def make_grid(prepared: Prepared) -> Grid:
     """Number the cells of every feature, and say splits in those numbers."""
     model = prepared.model
-    n_cells = np.where(model.n_categories > 0, model.n_categories, np.diff(model.threshold_start) + 1)
+    n_thresholds = model.features["threshold_end"] - model.features["threshold_start"]
+    n_cells = np.where(model.features["n_categories"] > 0, model.features["n_categories"], n_thresholds + 1)
     # One before the first, for what is missing, and one past the last, where changes are undone.
     ends = np.cumsum(n_cells + 2)
     return Grid(
@@ -26,11 +27,9 @@ def make_grid(prepared: Prepared) -> Grid:
         cut=model.cut,
         limit=model.cut * model.divisor,
         doubt=prepared.doubt,
-        cuts=model.thresholds,
-        cut_start=model.threshold_start,
+        thresholds=model.thresholds,
+        features=model.features,
         slot=ends - n_cells - 1,
-        n_categories=model.n_categories,
-        category_start=model.category_start,
     )
 
 
@@ -40,10 +39,10 @@ def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) 
     own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
     for j, table in enumerate(reach.categories):
         if table is None:
-            # A value is in the cell after all cuts that are less than it.
-            cuts = grid.cuts[grid.cut_start[j] : grid.cut_start[j + 1]]
+            # A value is in the cell after all thresholds that are less than it.
+            thresholds = grid.thresholds[grid.features["threshold_start"][j] : grid.features["threshold_end"][j]]
             for cell, value in ((own, matrix), (first, low), (last, high)):
-                cell[:, j] = np.searchsorted(cuts, value[:, j])
+                cell[:, j] = np.searchsorted(thresholds, value[:, j])
         else:
             code = np.nan_to_num(matrix[:, j]).astype(np.intp)
             own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
@@ -55,7 +54,7 @@ def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) 
 def make_scratch(grid: Grid, depth: int) -> Scratch:
     """Allocate what one thread needs."""
     n_outputs, n_features = len(grid.base_score), len(grid.slot)
-    n_slots = len(grid.cuts) + int(grid.n_categories.sum()) + 3 * n_features
+    n_slots = len(grid.thresholds) + int(grid.features["n_categories"].sum()) + 3 * n_features
     return Scratch(
         leaf=np.empty(len(grid.trees.root), dtype=np.int64),
         output=np.empty(n_outputs),
@@ -71,4 +70,4 @@ def make_scratch(grid: Grid, depth: int) -> Scratch:
 def make_points(grid: Grid) -> Points:
     """Allocate the points that one thread keeps."""
     best, trial, first, last = np.empty((4, len(grid.slot)), dtype=np.int64)
-    return Points(best, trial, first, last, np.empty(int(grid.n_categories.sum()), dtype=bool))
+    return Points(best, trial, first, last, np.empty(int(grid.features["n_categories"].sum()), dtype=bool))

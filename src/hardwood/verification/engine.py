@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import BOUND, LEAF, Leaves, Model
+from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Leaves, Model
 from hardwood._kernels.ensemble_state import AXIS, CELL, CHANGE, LEVEL, NOW, Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
@@ -55,10 +55,7 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     """Lay an ensemble out for the search: its thresholds, its leaves and their boxes in sparse form."""
     n_features = ensemble.schema.n_features
     n_categories = np.array([0 if c is None else len(c) + 1 for c in ensemble.schema.categories], dtype=np.int64)
-    category_start = np.cumsum(n_categories) - n_categories
     leaves = np.flatnonzero(ensemble.feature < 0)
-    leaf_of_node = np.full(ensemble.n_nodes, -1, dtype=np.int64)
-    leaf_of_node[leaves] = np.arange(len(leaves))
     start = np.empty(len(leaves) + 1, dtype=np.int64)
     entry = np.full(n_features, -1, dtype=np.int64)
     context = (ensemble.trees, find_parents(ensemble), n_categories, leaves, entry, start)
@@ -69,8 +66,9 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     low, high, sets = np.zeros(size), np.zeros(size), np.empty(room, dtype=bool)
     bound_leaves(*context, feature, low, high, set_start, sets)
     thresholds, rank = [], np.zeros(ensemble.n_nodes, dtype=np.int32)
-    bounds = np.zeros(size, dtype=BOUND)
-    bounds["axis"] = feature
+    rank[leaves] = np.arange(len(leaves))
+    sides = np.zeros(size, dtype=SIDE)
+    sides["axis"], sides["set"] = feature, set_start
     inner = (ensemble.feature >= 0) & (ensemble.category_start < 0)
     for j in range(n_features):
         nodes = np.flatnonzero(inner & (ensemble.feature == j))
@@ -78,9 +76,13 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         rank[nodes] = index
         thresholds.append(values)
         at = feature == j
-        bounds["first"][at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
-        bounds["last"][at] = np.searchsorted(values, high[at])
-    sizes = np.array([len(values) for values in thresholds], dtype=np.int64)
+        sides["first"][at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
+        sides["last"][at] = np.searchsorted(values, high[at])
+    features = np.zeros(n_features, dtype=FEATURE)
+    features["threshold_end"] = np.cumsum([len(values) for values in thresholds])
+    features["threshold_start"][1:] = features["threshold_end"][:-1]
+    features["n_categories"] = n_categories
+    features["category_start"] = np.cumsum(n_categories) - n_categories
     return Model(
         trees=ensemble.trees,
         value=ensemble.value,
@@ -88,23 +90,21 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         single=ensemble.precision == "float32",
         divisor=float(ensemble.divisor),
         cut=float(ensemble.cut),
-        leaf_of_node=leaf_of_node,
         rank=rank,
-        bound_start=start,
-        bounds=bounds,
-        bound_set=set_start,
+        side_start=start,
+        sides=sides,
         sets=sets,
         thresholds=np.concatenate(thresholds),
-        threshold_start=np.concatenate([[0], np.cumsum(sizes)]),
-        category_start=category_start,
-        n_categories=n_categories,
+        features=features,
     )
 
 
 def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspace:
     """Allocate for rows that reach some `scale` thousand leaves."""
     # Each axis has a spare cell.
-    n_cells = np.concatenate([np.diff(model.threshold_start) + 2, np.full(model.n_categories.sum(), 3)])
+    features = model.features
+    n_thresholds = features["threshold_end"] - features["threshold_start"]
+    n_cells = np.concatenate([n_thresholds + 2, np.full(features["n_categories"].sum(), 3)])
     n_axes, n_leaves, n_levels = len(n_cells), 1024 * scale, 64 * scale
     leaves = Leaves(
         each=np.zeros(n_leaves, dtype=LEAF),

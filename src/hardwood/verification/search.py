@@ -65,6 +65,14 @@ def prepare(ensemble: TreeEnsemble) -> Prepared:
     return _prepared[ensemble]
 
 
+def _start_answers(shape: tuple[int, ...], guess: float) -> ensemble_rows.Answers:
+    """Return answers that say that nothing is known yet."""
+    nothing = np.array([(UNFINISHED, np.inf, guess, 0.0)], dtype=ensemble_rows.ANSWER)
+    example = np.empty(shape)
+    example.fill(np.nan)
+    return ensemble_rows.Answers(nothing.repeat(shape[0]), example)
+
+
 @dataclass
 class RowSearch:
     """An ensemble and a reach, ready to be asked about rows."""
@@ -83,6 +91,9 @@ class RowSearch:
         self._narrow = len(used) < self.ensemble.schema.n_features
         self._reach = self.reach.select(used) if self._narrow else self.reach
         self._weight = self.weight[used]
+        # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
+        ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
+        self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
         self._stop = False  # tells threads to leave off
         self.interrupted = False
 
@@ -123,13 +134,7 @@ class RowSearch:
             box = (*self._reach.box(x, label), self._reach.open_codes(x, label))
         rows = ensemble_rows.Rows(x, *box, label.astype(np.intp, copy=False))
         question = self._question(goal, sign)
-        answers = ensemble_rows.Answers(
-            status=np.full(n_rows, UNFINISHED),
-            bound=np.full(n_rows, np.inf),
-            example=np.full(x.shape, np.nan),
-            distance=np.full(n_rows, guess),
-            certified=np.zeros(n_rows),
-        )
+        answers = _start_answers(x.shape, guess)
         chunks = [(question, rows, start, min(start + CHUNK, n_rows), answers) for start in range(0, n_rows, CHUNK)]
         self._stop = self.interrupted = False
         done = 0
@@ -167,11 +172,9 @@ class RowSearch:
                 raise
 
     def _question(self, goal: int, sign: int) -> ensemble_rows.Question:
-        # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
-        ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         return ensemble_rows.Question(
             doubt=self.doubt,
-            rounding=2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2),
+            rounding=self._rounding,
             max_work=0 if self.time_limit == 0 else WORK,
             norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
             weight=self._weight,
