@@ -202,6 +202,18 @@ class TestEveryDoor:
         assert 0 < (certificate.status != "unknown").sum() < len(X)
         assert (certificate.status == "unknown").any()
 
+    @pytest.mark.parametrize("norm", NORMS)
+    def test_splits_that_only_part_what_is_missing(self, norm: float) -> None:
+        """Their thresholds are beyond every number: no gap between thresholds to begin a search with."""
+        X = np.linspace(0.0, 1.0, 80)[:, None]
+        X[::2] = NAN
+        y = np.isnan(X[:, 0]) | (np.abs(X[:, 0] - 0.5) < 0.1)
+        model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(X, y)
+        thresholds = as_ensemble(model).threshold
+        assert np.ptp(thresholds[as_ensemble(model).feature >= 0]) > 1e300
+        result = attack(model, X, None, "<>", norm=norm)
+        assert np.array_equal(result.found, ~np.isnan(X[:, 0]))
+
     def test_missing_where_nothing_is_asked(self) -> None:
         """A feature that no split asks for makes no difference, and no second search."""
         generator = np.random.default_rng(0)

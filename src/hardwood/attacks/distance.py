@@ -8,6 +8,9 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 from hardwood.verification.search import prepare
 
+# Radii to begin with are no larger: their squares are numbers too.
+LARGEST_GUESS = 1e100
+
 
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
     """Return the distances between two encoded matrices, row by row; a changed category is a change by 1.
@@ -57,6 +60,7 @@ def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> flo
     several = np.flatnonzero((last > first) & (weight[prepared.used] > 0.0))
     first, last = first[several], last[several]
     thresholds = prepared.model.thresholds
-    gaps = weight[prepared.used[several]] * (thresholds[last] - thresholds[first]) / (last - first)
-    radius = float(np.median(gaps)) if len(gaps) else 1.0
+    with np.errstate(over="ignore"):  # a split that only parts what is missing has the largest number as threshold
+        gaps = weight[prepared.used[several]] * (thresholds[last] - thresholds[first]) / (last - first)
+    radius = min(float(np.median(gaps)), LARGEST_GUESS) if len(gaps) else 1.0
     return radius**2 if norm == 2 else radius
