@@ -1,6 +1,6 @@
 """Reach: what an attacker may do to the rows of one table, as arrays. The one definition that everything else uses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,14 @@ class Reach:
     right: np.ndarray
     categories: tuple[np.ndarray | None, ...]
     attacks: np.ndarray
+    _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
             object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
         matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
         object.__setattr__(self, "categories", tuple(matrices))
+        object.__setattr__(self, "_all_attack", bool(self.attacks.all()))
 
     @property
     def is_empty(self) -> bool:
@@ -84,16 +86,16 @@ class Reach:
         (array([2. , 1.5]), array([2. , 2.5]))
         """
         lo, hi = self.interval(X)
-        if class_index is not None and not self.attacks.all():
+        if class_index is not None and not self._all_attack:
             still = ~self.attacks[class_index]
             lo[still] = hi[still] = X[still]
         return lo, hi
 
     def interval(self, values: np.ndarray, feature: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
-        at = slice(None) if feature is None else feature
+        left, right = (self.left, self.right) if feature is None else (self.left[feature], self.right[feature])
         with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
-            return values - self.left[at], values + self.right[at]
+            return values - left, values + right
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""

@@ -53,6 +53,7 @@ class Leaves(NamedTuple):
 
     each: np.ndarray  # LEAF
     bounds: np.ndarray  # BOUND: those that cut the row's box
+    cost: np.ndarray  # float64 per leaf: the largest cost of an axis that no point of it comes below
 
 
 @inner

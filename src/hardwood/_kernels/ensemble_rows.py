@@ -11,9 +11,9 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, add_up, seek
 from hardwood._kernels.ensemble_state import (
-    EVERY,
+    BALL,
     add_costs,
     begin,
     copy_point,
@@ -212,32 +212,81 @@ def _improve(model, rows, row, question, leaves, search, level, answers):
     return True
 
 
+@inner
+def _price_leaves(leaves, search):
+    """Work out what each leaf costs: on some axis a point of it costs as much. Costs rise away from the row."""
+    axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
+    slots, here = search.slots, search.levels[0]
+    for i in range(search.marks[here.mark], search.marks[here.mark + here.n_trees]):
+        leaf = slots[i]
+        cost = 0.0
+        for k in range(each[leaf].start, each[leaf].end):
+            axis = axes[bounds[k].axis]
+            cost = max(cost, cells[axis.start + min(max(axis.own, bounds[k].first), bounds[k].last)].cost)
+        leaves.cost[leaf] = cost
+
+
+@inner
+def _bound_ball(leaves, search, radius):
+    """The sum of every tree's best leaf within a radius."""
+    here, each, slots, marks = search.levels[0], leaves.each, search.slots, search.marks
+    total = here.settled
+    for tree in range(here.n_trees):
+        i = marks[here.mark + tree]
+        while leaves.cost[slots[i]] > radius:
+            i += 1
+        total += each[slots[i]].value
+    return total
+
+
+@inner
+def _narrow_ball(leaves, search, radius, level):
+    """Narrow the box to the cells that cost no more than the radius, and keep the leaves that meet it at a level."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    for i in range(now.n_active):
+        axis = axes[i].active
+        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+        while cells[at + low].cost > radius:
+            low += 1
+        while cells[at + high].cost > radius:
+            high -= 1
+        if low > axes[axis].low or high < axes[axis].high:
+            narrow(search, axis, low, high)
+    keep_leaves(leaves, search, np.int64(0), level, BALL, radius)
+
+
 @part
 def _halve(model, rows, row, question, leaves, search, answers):
-    """Bring the best example nearer, by looking for one within smaller and smaller radii."""
-    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
+    """Bring the best example nearer, by looking for one within smaller and smaller radii.
+
+    First, bounds tell a radius without examples. What is farther than the best example is given up for good.
+    """
+    levels, now = search.levels, search.now[0]
+    ball, failures = np.int64(1), 0
+    levels[ball].trail = 0
+    _price_leaves(leaves, search)
+    radius = now.best
+    for _ in range(HALVINGS):
+        middle = 0.5 * (now.without + radius)
+        if _bound_ball(leaves, search, middle) < now.target:
+            now.without = middle
+        else:
+            radius = middle
     least = now.without
-    level = np.int64(1)
-    failures = 0
+    radius = 0.5 * (least + now.best)
     for _ in range(HALVINGS):
         if failures == FAILURES:
             break
-        radius = 0.5 * (least + now.best)
-        levels[level].trail = 0
-        for i in range(now.n_active):
-            axis = axes[i].active
-            low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-            while cells[at + low].cost > radius:
-                low += 1
-            while cells[at + high].cost > radius:
-                high -= 1
-            if low > axes[axis].low or high < axes[axis].high:
-                narrow(search, axis, low, high)
-        keep_leaves(leaves, search, level - 1, level, EVERY)
-        if not _improve(model, rows, row, question, leaves, search, level, answers):
+        _narrow_ball(leaves, search, radius, ball)
+        levels[ball].bound = add_up(leaves, search, ball)
+        if _improve(model, rows, row, question, leaves, search, ball, answers):
+            _narrow_ball(leaves, search, now.best, np.int64(0))
+            now.trail = 0
+        else:
             least = radius
             failures += 1
-        undo(search, level)
+            undo(search, ball)
+        radius = 0.5 * (least + now.best)
 
 
 @part

@@ -26,7 +26,7 @@ ANY, CHEAPEST, LARGEST = 0, 1, 2
 
 
 @inner
-def _add_up(leaves, search, level):
+def add_up(leaves, search, level):
     """The sum of every tree's best leaf."""
     levels, each = search.levels, leaves.each
     total = levels[level].settled
@@ -344,8 +344,8 @@ def _visit(model, x, leaves, search, level, goal, additive, label, example):
             if empty:
                 return NONE
             if changed:
-                keep_leaves(leaves, search, level, level, EVERY)
-        total = _add_up(leaves, search, level)
+                keep_leaves(leaves, search, level, level, EVERY, 0.0)
+        total = add_up(leaves, search, level)
         levels[level].bound = min(levels[level].bound, total)
         if total < now.target - now.rounding:
             return NONE
@@ -356,7 +356,7 @@ def _visit(model, x, leaves, search, level, goal, additive, label, example):
         if empty:
             return NONE
         if shaved:
-            keep_leaves(leaves, search, level, level, EVERY)
+            keep_leaves(leaves, search, level, level, EVERY, 0.0)
             continue
         if not _choose_cells(model, search, n_touched, goal):
             _cut_conflict(search, level, n_touched)
@@ -431,7 +431,7 @@ def seek(model, x, leaves, search, goal, additive, label, max_work, example):
             narrow(search, axis, axes[axis].low, cut)
         else:
             narrow(search, axis, cut + 1, axes[axis].high)
-        keep_leaves(leaves, search, level, level + 1, axis)
+        keep_leaves(leaves, search, level, level + 1, axis, 0.0)
         level += 1
         fresh = True
     now.level = level

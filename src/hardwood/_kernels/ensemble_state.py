@@ -11,7 +11,7 @@ from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.ensemble_leaves import MISSING
 
 # Constants are of one type with what they stand in for: otherwise functions would be compiled for both.
-EVERY = np.int64(-1)
+EVERY, BALL = np.int64(-1), np.int64(-2)
 
 # An axis (numerical features come first, then categories): where one row is on it, the cells that it can be moved to,
 # and what a search notes of them.
@@ -109,10 +109,11 @@ def undo(search, level):
 
 
 @inner
-def keep_leaves(leaves, search, source, level, axis):
+def keep_leaves(leaves, search, source, level, axis, radius):
     """Copy the leaves of one level that still meet the box to another; only this axis has changed, or EVERY one.
 
-    Trees with one leaf left are settled: the box lies within it.
+    For a BALL the box holds the cells that cost no more than the radius: what leaves cost tells it at once. Trees with
+    one leaf left are settled: the box lies within it.
     """
     axes, levels, each, bounds, now = search.axes, search.levels, leaves.each, leaves.bounds, search.now[0]
     slots, marks = search.slots, search.marks
@@ -128,8 +129,8 @@ def keep_leaves(leaves, search, source, level, axis):
         tree_start = write
         for i in range(begin, stop):
             leaf = slots[i]
-            meets = True
-            for k in range(each[leaf].start, each[leaf].end):
+            meets = axis != BALL or leaves.cost[leaf] <= radius
+            for k in range(each[leaf].start, each[leaf].start if axis == BALL else each[leaf].end):
                 j = bounds[k].axis
                 if axis < 0:
                     meets &= (bounds[k].first <= axes[j].high) & (bounds[k].last >= axes[j].low)

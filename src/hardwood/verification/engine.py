@@ -109,6 +109,7 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspac
     leaves = Leaves(
         each=np.zeros(n_leaves, dtype=LEAF),
         bounds=np.zeros(8 * n_leaves + n_axes, dtype=BOUND),
+        cost=np.zeros(n_leaves),
     )
     axes = np.zeros(n_axes, dtype=AXIS)
     axes["start"] = np.cumsum(n_cells) - n_cells

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -157,8 +158,7 @@ class RowSearch:
     def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
         if self.n_threads == 1 or len(chunks) == 1:
-            for chunk in chunks:
-                yield self._run_chunk(*chunk)
+            yield from starmap(self._run_chunk, chunks)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             jobs = [pool.submit(self._run_chunk, *chunk) for chunk in chunks]
