@@ -11,7 +11,7 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, add_up, seek
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
 from hardwood._kernels.ensemble_state import (
     BALL,
     add_costs,
@@ -255,15 +255,33 @@ def _narrow_ball(leaves, search, radius, level):
     keep_leaves(leaves, search, np.int64(0), level, BALL, radius)
 
 
+@inner
+def _find_costs(search, radius):
+    """The largest cost of a cell that is not above the radius, and the least that is."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    below, above = 0.0, np.inf
+    for i in range(now.n_active):
+        here = axes[axes[i].active]
+        first, last = here.start + here.low, here.start + here.high
+        while cells[first].cost > radius:
+            above = min(above, cells[first].cost)
+            first += 1
+        while cells[last].cost > radius:
+            above = min(above, cells[last].cost)
+            last -= 1
+        below = max(below, max(cells[first].cost, cells[last].cost))
+    return below, above
+
+
 @part
 def _halve(model, rows, row, question, leaves, search, answers):
-    """Bring the best example nearer, by looking for one within smaller and smaller radii.
+    """Bring the best example nearer, by looking for one within smaller and smaller radii; whether it is the nearest.
 
     First, bounds tell a radius without examples. What is farther than the best example is given up for good.
     """
-    levels, now = search.levels, search.now[0]
+    now = search.now[0]
     ball, failures = np.int64(1), 0
-    levels[ball].trail = 0
+    search.levels[ball].trail = 0
     _price_leaves(leaves, search)
     radius = now.best
     for _ in range(HALVINGS):
@@ -273,12 +291,14 @@ def _halve(model, rows, row, question, leaves, search, answers):
         else:
             radius = middle
     least = now.without
-    radius = 0.5 * (least + now.best)
     for _ in range(HALVINGS):
         if failures == FAILURES:
-            break
+            return False
+        below, above = _find_costs(search, 0.5 * (least + now.best))
+        radius = below if below > least else above
+        if radius >= now.best:
+            return least == now.without
         _narrow_ball(leaves, search, radius, ball)
-        levels[ball].bound = add_up(leaves, search, ball)
         if _improve(model, rows, row, question, leaves, search, ball, answers):
             _narrow_ball(leaves, search, now.best, np.int64(0))
             now.trail = 0
@@ -286,7 +306,7 @@ def _halve(model, rows, row, question, leaves, search, answers):
             least = radius
             failures += 1
             undo(search, ball)
-        radius = 0.5 * (least + now.best)
+    return False
 
 
 @part
@@ -324,8 +344,9 @@ def _approach(model, rows, row, rival, question, leaves, search, answers):
             if whole or radius >= now.best:
                 break
         radius = min(2.0 * radius, max(now.best, radius))
-    if question.goal == CHEAPEST and question.norm == INFINITY_NORM and now.best < np.inf:
-        _halve(model, rows, row, question, leaves, search, answers)
+    halve = question.goal == CHEAPEST and question.norm == INFINITY_NORM and now.best < np.inf
+    if halve and _halve(model, rows, row, question, leaves, search, answers):
+        return NONE
     return UNFINISHED
 
 

@@ -26,7 +26,7 @@ ANY, CHEAPEST, LARGEST = 0, 1, 2
 
 
 @inner
-def add_up(leaves, search, level):
+def _add_up(leaves, search, level):
     """The sum of every tree's best leaf."""
     levels, each = search.levels, leaves.each
     total = levels[level].settled
@@ -345,7 +345,7 @@ def _visit(model, x, leaves, search, level, goal, additive, label, example):
                 return NONE
             if changed:
                 keep_leaves(leaves, search, level, level, EVERY, 0.0)
-        total = add_up(leaves, search, level)
+        total = _add_up(leaves, search, level)
         levels[level].bound = min(levels[level].bound, total)
         if total < now.target - now.rounding:
             return NONE
