@@ -136,7 +136,7 @@ class TreeEnsemble:
     def trees(self) -> predicting.Trees:
         """What kernels take: all that decides where a row goes."""
         nodes = np.empty(self.n_nodes, dtype=predicting.NODE)
-        for name in predicting.NODE.names:
+        for name in predicting.NODE.names or ():
             nodes[name] = getattr(self, name)
         return predicting.Trees(frozen(nodes), self.root, self.category_words)
 

@@ -11,9 +11,9 @@ from hardwood._kernels.ensemble_state import add_costs
 
 
 @inner
-def _move_category(model, leaves, leaf, axis, search):
+def _move_category(model, leaf, axis, search):
     """A leaf that only lacks the row's category: it gains wherever it allows another one."""
-    axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     n_features = model.features.shape[0]
     j = 0
     while (
@@ -31,9 +31,9 @@ def _move_category(model, leaves, leaf, axis, search):
 
 
 @inner
-def _find_gains(model, leaves, search, level):
+def _find_gains(model, search, level):
     """Fill the cells' `loss` with what each move gains, as differences between cells; the present sum."""
-    axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     now, here = search.now[0], search.levels[level]
     slots, marks, n_features = search.slots, search.marks, search.point.shape[0]
     for i in range(now.n_active):
@@ -59,7 +59,7 @@ def _find_gains(model, leaves, search, level):
         if outside == 1:
             j = bounds[at].axis
             if j >= n_features:
-                _move_category(model, leaves, leaf, j, search)
+                _move_category(model, leaf, j, search)
             else:
                 cells[axes[j].start + max(bounds[at].first, axes[j].low)].loss += value
                 cells[axes[j].start + min(bounds[at].last, axes[j].high) + 1].loss -= value
@@ -127,7 +127,7 @@ def _find_moves(search):
 
 
 @inner
-def climb(model, leaves, search, level, target, fresh):
+def climb(model, search, level, target, fresh):
     """Go to larger sums until one is at least `target`, from the row or from the last climb's end; the sum reached.
 
     Numbers that gain at least half as much as the best move are moved along with it. Where moves get in each other's
@@ -138,7 +138,7 @@ def climb(model, leaves, search, level, target, fresh):
     n_features = model.features.shape[0]
     n_moved, promised = 0, -np.inf
     while True:
-        total = _find_gains(model, leaves, search, level)
+        total = _find_gains(model, search, level)
         if total >= target:
             return total
         if n_moved > 1 and total < promised:
@@ -160,12 +160,12 @@ def climb(model, leaves, search, level, target, fresh):
 
 
 @inner
-def descend(model, leaves, search, level, target, additive):
+def descend(model, search, level, target, additive):
     """From an answer go to cheaper ones, one axis at a time, with a sum of at least `target`; the cost at the end."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     n_features = model.features.shape[0]
     while True:
-        total = _find_gains(model, leaves, search, level)
+        total = _find_gains(model, search, level)
         best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
         for i in range(now.n_active):
             axis = axes[i].active

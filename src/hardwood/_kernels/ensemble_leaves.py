@@ -48,14 +48,6 @@ class Model(NamedTuple):
     features: np.ndarray  # FEATURE
 
 
-class Leaves(NamedTuple):
-    """The leaves that a row can be moved into, except those of trees with a single one. Filled by `collect`."""
-
-    each: np.ndarray  # LEAF
-    bounds: np.ndarray  # BOUND: those that cut the row's box
-    cost: np.ndarray  # float64 per leaf: the largest cost of an axis that no point of it comes below
-
-
 @inner
 def find_cell(model, feature, value):
     """The cell of a value: how many thresholds are below it."""
@@ -155,13 +147,15 @@ def _sort(slots, first, last, each):
 
 
 @inner
-def collect(model, axes, plus, minus, leaves, slots, marks, stack):
-    """List the leaves within reach; their value is output `plus` minus output `minus` (-1: leave out).
+def collect(model, search, plus, minus):
+    """List the leaves within reach, except those of trees with a single one, and the bounds that cut the row's box.
 
-    Tree by tree they are put in `slots`, best first, from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the
-    sum of the values of trees with a single leaf, the largest sum that could be); -1 trees if there is no room.
+    Their value is output `plus` minus output `minus` (-1: leave out). Tree by tree they are put in `slots`, best first,
+    from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the sum of the values of trees with a single leaf, the
+    largest sum that could be); -1 trees if there is no room.
     """
-    nodes, rank, sides, each, bounds = model.trees.nodes, model.rank, model.sides, leaves.each, leaves.bounds
+    nodes, rank, sides, axes, stack = model.trees.nodes, model.rank, model.sides, search.axes, search.stack
+    each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
     room, widest = bounds.shape[0], axes.shape[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, total = 0.0, 0.0

@@ -11,7 +11,17 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_search import (
+    ANY,
+    CHEAPEST,
+    FOUND,
+    LARGEST,
+    NO_ROOM,
+    NONE,
+    UNFINISHED,
+    seek,
+    settle_categories,
+)
 from hardwood._kernels.ensemble_state import (
     BALL,
     add_costs,
@@ -32,58 +42,33 @@ LARGEST_COST = 1e300
 HALVINGS, FAILURES = 12, 4
 
 
-class Rows(NamedTuple):
-    """The rows of one call, encoded, and what may become of them."""
-
-    x: np.ndarray  # float64 (row, feature)
-    low: np.ndarray  # float64 (row, feature): low <= x <= high
-    high: np.ndarray
-    allowed: np.ndarray  # bool (row, category)
-    label: np.ndarray  # int64 per row
-
-
-class Question(NamedTuple):
-    """What is asked of every row."""
-
-    doubt: float  # how far float64 sums may be from the model's own
-    rounding: float  # what adding up may lose per leaf
-    max_work: int  # before the caller is asked
-    norm: int  # of distances: 0, 1, 2 or INFINITY_NORM
-    weight: np.ndarray  # float64 per feature: what a unit of change costs, for distances
-    goal: int  # ANY, CHEAPEST or LARGEST
-    sign: int  # for LARGEST: 1 largest, -1 smallest output
-
-
-ANSWER = np.dtype(
+ROW = np.dtype(
     [
+        ("label", np.int64),
         ("status", np.int64),  # FOUND, NONE, or as it was
         ("bound", np.float64),  # an upper bound of the lead of another class over the label; or of the sum
-        ("distance", np.float64),  # on entry a first guess
+        ("distance", np.float64),  # a first guess
         ("certified", np.float64),  # there is no example nearer than this (squared in the L2 norm)
     ]
 )
 
 
-class Answers(NamedTuple):
-    """What was found, row by row."""
+class Task(NamedTuple):
+    """The rows of one call, encoded, what may become of them, what is asked, and what has been found."""
 
-    each: np.ndarray  # ANSWER
+    x: np.ndarray  # float64 (row, feature)
+    low: np.ndarray  # float64 (row, feature): low <= x <= high
+    high: np.ndarray
+    allowed: np.ndarray  # bool (row, category)
+    each: np.ndarray  # ROW
     example: np.ndarray  # float64 (row, feature)
-
-    @property
-    def status(self) -> np.ndarray:
-        """FOUND, NONE or UNFINISHED."""
-        return self.each["status"]
-
-    @property
-    def bound(self) -> np.ndarray:
-        """What another class leads by at most; or an upper bound of the sum."""
-        return self.each["bound"]
-
-    @property
-    def certified(self) -> np.ndarray:
-        """There is no example nearer than this."""
-        return self.each["certified"]
+    weight: np.ndarray  # float64 per feature: what a unit of change costs, for distances
+    norm: int  # of distances: 0, 1, 2 or INFINITY_NORM
+    goal: int  # ANY, CHEAPEST or LARGEST
+    sign: int  # for LARGEST: 1 largest, -1 smallest output
+    doubt: float  # how far float64 sums may be from the model's own
+    rounding: float  # what adding up may lose per leaf
+    max_work: int  # before the caller is asked
 
 
 @part
@@ -109,41 +94,41 @@ def _is_answer(model, x, search, label):
 
 
 @inner
-def _collect(model, question, leaves, search, plus, minus):
+def _collect(model, task, search, plus, minus):
     """Collect the leaves within reach: whether there is room for them."""
     slots, marks = search.slots, search.marks
-    n_trees, settled, total = collect(model, search.axes, plus, minus, leaves, slots, marks, search.stack)
+    n_trees, settled, total = collect(model, search, plus, minus)
     if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
         return False
-    search.now[0].rounding = question.rounding * marks[n_trees]
+    search.now[0].rounding = task.rounding * marks[n_trees]
     begin(search, n_trees, settled, total)
     return True
 
 
 @inner
-def _cut_ball(model, rows, row, question, radius, axes):
+def _cut_ball(model, task, row, radius, axes):
     """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
 
     A trifle more than the radius: what counts is the cost of the cells.
     """
     whole = True
-    x, n_features = rows.x[row], rows.x.shape[1]
+    x, n_features = task.x[row], task.x.shape[1]
     for j in range(n_features):
         if axes[j].own == MISSING:
             continue
-        weight = question.weight[j]
-        if question.norm == 2:
+        weight = task.weight[j]
+        if task.norm == 2:
             weight *= weight
-        if (model.features[j].n_categories or question.norm == 0) and weight > radius:
+        if (model.features[j].n_categories or task.norm == 0) and weight > radius:
             whole &= axes[j].low == axes[j].high
             axes[j].low = axes[j].high = axes[j].own
             for code in range(model.features[j].n_categories):
                 axis = n_features + model.features[j].category_start + code
                 whole &= axes[axis].high == axes[axis].own
                 axes[axis].high = axes[axis].own
-        elif model.features[j].n_categories == 0 and question.norm != 0 and weight > 0.0:
+        elif model.features[j].n_categories == 0 and task.norm != 0 and weight > 0.0:
             reach = radius / weight
-            reach = (np.sqrt(reach) if question.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
+            reach = (np.sqrt(reach) if task.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
             low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
             whole &= low <= axes[j].low and high >= axes[j].high
             axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
@@ -151,7 +136,7 @@ def _cut_ball(model, rows, row, question, radius, axes):
 
 
 @inner
-def _set_costs(model, x, question, search):
+def _set_costs(model, x, task, search):
     """Work out what it costs to move to each cell."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     n_features = x.shape[0]
@@ -160,7 +145,7 @@ def _set_costs(model, x, question, search):
         at = axes[axis].start
         if axis >= n_features:
             continue
-        own, start, weight = axes[axis].own, model.features[axis].threshold_start, question.weight[axis]
+        own, start, weight = axes[axis].own, model.features[axis].threshold_start, task.weight[axis]
         for cell in range(axes[axis].low, axes[axis].high + 1):
             change = 0.0
             if cell > own:
@@ -168,54 +153,54 @@ def _set_costs(model, x, question, search):
             elif cell < own:
                 change = x[axis] - model.thresholds[start + cell]
             cost = weight * change
-            if question.norm == 0:
+            if task.norm == 0:
                 cost = weight if cell != own else 0.0
-            elif question.norm == 2:
+            elif task.norm == 2:
                 cost *= cost
             cells[at + cell].cost = min(cost, LARGEST_COST)
     for j in range(n_features):
         for code in range(model.features[j].n_categories):
             axis = n_features + model.features[j].category_start + code
-            at, weight = axes[axis].start, question.weight[j]
-            leaving = weight * weight if question.norm == 2 else weight
+            at, weight = axes[axis].start, task.weight[j]
+            leaving = weight * weight if task.norm == 2 else weight
             cells[at].cost = leaving if axes[axis].own == 1 else 0.0
             cells[at + 1].cost = 0.0
 
 
 @inner
-def _improve(model, rows, row, question, leaves, search, level, answers):
+def _improve(model, task, row, search, level):
     """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
     levels, now = search.levels, search.now[0]
-    x, label = rows.x[row], rows.label[row]
-    additive = question.norm != INFINITY_NORM
-    wanted = levels[0].bound if question.goal == LARGEST else now.target
-    reached = climb(model, leaves, search, level, wanted, level == 0)
-    if question.goal == LARGEST:
+    x, label = task.x[row], task.each[row].label
+    additive = task.norm != INFINITY_NORM
+    wanted = levels[0].bound if task.goal == LARGEST else now.target
+    reached = climb(model, search, level, wanted, level == 0)
+    if task.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
         now.target, now.rounding = np.nextafter(reached, np.inf), 0.0
-        write_point(model, search.axes, x, answers.example[row])
+        write_point(model, search.axes, x, task.example[row])
         return False
     if reached < now.target or not _is_answer(model, x, search, label):
         return False
     cost = 0.0
-    if question.goal == CHEAPEST:
+    if task.goal == CHEAPEST:
         cost = add_costs(search, additive)
     if cost < now.best:
         now.best = cost
-        copy_point(search.point, answers.example[row])
-        answers.each[row].status = FOUND
-    if question.goal == CHEAPEST and additive:
-        cost = descend(model, leaves, search, level, now.target, additive)
+        copy_point(search.point, task.example[row])
+        task.each[row].status = FOUND
+    if task.goal == CHEAPEST and additive:
+        cost = descend(model, search, level, now.target, additive)
         if cost < now.best and _is_answer(model, x, search, label):
             now.best = cost
-            copy_point(search.point, answers.example[row])
+            copy_point(search.point, task.example[row])
     return True
 
 
 @inner
-def _price_leaves(leaves, search):
+def _price_leaves(search):
     """Work out what each leaf costs: on some axis a point of it costs as much. Costs rise away from the row."""
-    axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     slots, here = search.slots, search.levels[0]
     for i in range(search.marks[here.mark], search.marks[here.mark + here.n_trees]):
         leaf = slots[i]
@@ -223,24 +208,24 @@ def _price_leaves(leaves, search):
         for k in range(each[leaf].start, each[leaf].end):
             axis = axes[bounds[k].axis]
             cost = max(cost, cells[axis.start + min(max(axis.own, bounds[k].first), bounds[k].last)].cost)
-        leaves.cost[leaf] = cost
+        search.leaf_cost[leaf] = cost
 
 
 @inner
-def _bound_ball(leaves, search, radius):
+def _bound_ball(search, radius):
     """The sum of every tree's best leaf within a radius."""
-    here, each, slots, marks = search.levels[0], leaves.each, search.slots, search.marks
+    here, each, slots, marks = search.levels[0], search.leaves, search.slots, search.marks
     total = here.settled
     for tree in range(here.n_trees):
         i = marks[here.mark + tree]
-        while leaves.cost[slots[i]] > radius:
+        while search.leaf_cost[slots[i]] > radius:
             i += 1
         total += each[slots[i]].value
     return total
 
 
 @inner
-def _narrow_ball(leaves, search, radius, level):
+def _narrow_ball(model, search, radius, level):
     """Narrow the box to the cells that cost no more than the radius, and keep the leaves that meet it at a level."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     for i in range(now.n_active):
@@ -252,7 +237,8 @@ def _narrow_ball(leaves, search, radius, level):
             high -= 1
         if low > axes[axis].low or high < axes[axis].high:
             narrow(search, axis, low, high)
-    keep_leaves(leaves, search, np.int64(0), level, BALL, radius)
+    settle_categories(model, search)
+    keep_leaves(search, np.int64(0), level, BALL, radius)
 
 
 @inner
@@ -274,7 +260,7 @@ def _find_costs(search, radius):
 
 
 @part
-def _halve(model, rows, row, question, leaves, search, answers):
+def _halve(model, task, row, search):
     """Bring the best example nearer, by looking for one within smaller and smaller radii; whether it is the nearest.
 
     First, bounds tell a radius without examples. What is farther than the best example is given up for good.
@@ -282,11 +268,11 @@ def _halve(model, rows, row, question, leaves, search, answers):
     now = search.now[0]
     ball, failures = np.int64(1), 0
     search.levels[ball].trail = 0
-    _price_leaves(leaves, search)
+    _price_leaves(search)
     radius = now.best
     for _ in range(HALVINGS):
         middle = 0.5 * (now.without + radius)
-        if _bound_ball(leaves, search, middle) < now.target:
+        if _bound_ball(search, middle) < now.target:
             now.without = middle
         else:
             radius = middle
@@ -297,10 +283,10 @@ def _halve(model, rows, row, question, leaves, search, answers):
         below, above = _find_costs(search, 0.5 * (least + now.best))
         radius = below if below > least else above
         if radius >= now.best:
-            return least == now.without
-        _narrow_ball(leaves, search, radius, ball)
-        if _improve(model, rows, row, question, leaves, search, ball, answers):
-            _narrow_ball(leaves, search, now.best, np.int64(0))
+            return least == now.without and least > 0.0  # nothing is known of changes that are free
+        _narrow_ball(model, search, radius, ball)
+        if _improve(model, task, row, search, ball):
+            _narrow_ball(model, search, now.best, np.int64(0))
             now.trail = 0
         else:
             least = radius
@@ -310,76 +296,76 @@ def _halve(model, rows, row, question, leaves, search, answers):
 
 
 @part
-def _approach(model, rows, row, rival, question, leaves, search, answers):
+def _approach(model, task, row, rival, search):
     """Look for an example the easy way: FOUND (for ANY); UNFINISHED: the search has to go on; NONE; or NO_ROOM.
 
     For CHEAPEST, a ball is widened until there is an example in it. For LARGEST, the search begins with the best
     point that the climb comes to.
     """
     axes, levels, now = search.axes, search.levels, search.now[0]
-    plus, minus, target = set_up(model, rows.label[row], rival, question.doubt)
-    if question.goal == LARGEST:
-        plus, minus = (np.int64(0), np.int64(-1)) if question.sign > 0 else (np.int64(-1), np.int64(0))
+    plus, minus, target = set_up(model, task.each[row].label, rival, task.doubt)
+    if task.goal == LARGEST:
+        plus, minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
     now.target, now.without = target, 0.0
-    radius = min(answers.each[row].distance, now.best) if question.goal == CHEAPEST else np.inf
+    radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
         whole = True
-        locate(model, rows.x[row], rows.low[row], rows.high[row], rows.allowed[row], axes)
-        if question.goal == CHEAPEST:
-            whole = _cut_ball(model, rows, row, question, radius, axes)
+        locate(model, task.x[row], task.low[row], task.high[row], task.allowed[row], axes)
+        if task.goal == CHEAPEST:
+            whole = _cut_ball(model, task, row, radius, axes)
         now.n_active = list_active(axes)
-        if not _collect(model, question, leaves, search, plus, minus):
+        if not _collect(model, task, search, plus, minus):
             return NO_ROOM
         if levels[0].bound < target:
             now.without = radius
             if whole or radius >= now.best:
                 return NONE
         else:
-            if question.goal == CHEAPEST:
-                _set_costs(model, rows.x[row], question, search)
-            found = _improve(model, rows, row, question, leaves, search, np.int64(0), answers)
-            if found and question.goal == ANY:
+            if task.goal == CHEAPEST:
+                _set_costs(model, task.x[row], task, search)
+            found = _improve(model, task, row, search, np.int64(0))
+            if found and task.goal == ANY:
                 return FOUND
             if whole or radius >= now.best:
                 break
         radius = min(2.0 * radius, max(now.best, radius))
-    halve = question.goal == CHEAPEST and question.norm == INFINITY_NORM and now.best < np.inf
-    if halve and _halve(model, rows, row, question, leaves, search, answers):
+    halve = task.goal == CHEAPEST and task.norm == INFINITY_NORM and now.best < np.inf
+    if halve and _halve(model, task, row, search):
         return NONE
     return UNFINISHED
 
 
 @inner
-def _note(question, search, status, is_last, row, answers):
+def _note(task, search, status, is_last, row):
     """Write down what is known of a row. Nothing is known of rivals that have not been looked at."""
     levels, now = search.levels, search.now[0]
     bound, floor = open_bounds(search)
-    if question.goal == LARGEST:
-        answers.each[row].bound = max(bound, np.nextafter(now.target, -np.inf))
-    elif question.goal == CHEAPEST:
+    if task.goal == LARGEST:
+        task.each[row].bound = max(bound, np.nextafter(now.target, -np.inf))
+    elif task.goal == CHEAPEST:
         free = max(now.without, min(floor, now.best)) if is_last else 0.0
-        answers.each[row].certified = max(free, answers.each[row].certified)
+        task.each[row].certified = max(free, task.each[row].certified)
     else:
-        lead = (bound if status == UNFINISHED else levels[0].bound) - now.target - question.doubt
+        lead = (bound if status == UNFINISHED else levels[0].bound) - now.target - task.doubt
         if status == NONE:
             now.earlier = max(now.earlier, min(lead, 0.0))
             lead = now.earlier
-        answers.each[row].bound = max(lead, now.earlier) if is_last else np.inf
+        task.each[row].bound = max(lead, now.earlier) if is_last else np.inf
 
 
 @kernel
-def search_rows(model, rows, first, end, rival, resume, question, leaves, search, answers):
+def search_rows(model, task, first, end, rival, resume, search):
     """Answer the question for rows from `first` on, up to `end`.
 
     ANY: can the attacker give it another class? CHEAPEST: what is the nearest example? LARGEST: what is the largest sum
     (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM or UNFINISHED at a row and rival to come back to,
-    the latter with `resume`. What is known by then is in `answers`.
+    the latter with `resume`. What is known by then is in the task.
     """
     now = search.now[0]
     n_outputs = model.base_score.shape[0]
     for row in range(first, end):
-        label = rows.label[row]
+        label = task.each[row].label
         last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
         if not resume and rival == 0:
             now.best, now.earlier = np.inf, -np.inf
@@ -388,26 +374,26 @@ def search_rows(model, rows, first, end, rival, resume, question, leaves, search
                 continue
             status = UNFINISHED
             if not resume:
-                status = _approach(model, rows, row, other, question, leaves, search, answers)
+                status = _approach(model, task, row, other, search)
             resume = False
             before = now.best
             if status == UNFINISHED:
                 status = seek(
-                    model, rows.x[row], leaves, search, question.goal, question.norm != INFINITY_NORM, label,
-                    question.max_work, answers.example[row],
+                    model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label,
+                    task.max_work, task.example[row],
                 )  # fmt: skip
             if now.best < before or status == FOUND:
-                answers.each[row].status = FOUND
+                task.each[row].status = FOUND
             if status == NO_ROOM:
                 return NO_ROOM, np.int64(row), np.int64(other)
-            _note(question, search, status, other == last, row, answers)
+            _note(task, search, status, other == last, row)
             if status == UNFINISHED:
                 return UNFINISHED, np.int64(row), np.int64(other)
             if status == FOUND:
                 break
-        if question.goal == CHEAPEST:
-            answers.each[row].certified = np.inf
-        if answers.each[row].status != FOUND:
-            answers.each[row].status = NONE
+        if task.goal == CHEAPEST:
+            task.each[row].certified = np.inf
+        if task.each[row].status != FOUND:
+            task.each[row].status = NONE
         rival = np.int64(0)
     return DONE, np.int64(end), np.int64(0)

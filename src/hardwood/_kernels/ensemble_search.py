@@ -26,9 +26,9 @@ ANY, CHEAPEST, LARGEST = 0, 1, 2
 
 
 @inner
-def _add_up(leaves, search, level):
+def _add_up(search, level):
     """The sum of every tree's best leaf."""
-    levels, each = search.levels, leaves.each
+    levels, each = search.levels, search.leaves
     total = levels[level].settled
     mark, slots, marks = levels[level].mark, search.slots, search.marks
     for tree in range(levels[level].n_trees):
@@ -37,12 +37,12 @@ def _add_up(leaves, search, level):
 
 
 @inner
-def _start_tree(leaves, search, top, n_touched):
+def _start_tree(search, top, n_touched):
     """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach.
 
     Returns (how many such axes, how many axes touched by now).
     """
-    axes, each, bounds = search.axes, leaves.each, leaves.bounds
+    axes, each, bounds = search.axes, search.leaves, search.bounds
     n_pending = 0
     for k in range(each[top].start, each[top].end):
         bound = bounds[k]
@@ -61,9 +61,9 @@ def _start_tree(leaves, search, top, n_touched):
 
 
 @inner
-def _probe(leaves, search, level, total):
+def _probe(search, level, total):
     """Work out what each cell loses, as differences between neighbouring cells; how many axes have losses."""
-    axes, cells, each, bounds = search.axes, search.cells, leaves.each, leaves.bounds
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     slots, marks, now = search.slots, search.marks, search.now[0]
     slack = total - now.target + now.rounding
     for i in range(now.n_active):
@@ -76,7 +76,7 @@ def _probe(leaves, search, level, total):
     for tree in range(n_trees):
         i, stop = marks[mark + tree], marks[mark + tree + 1]
         top = each[slots[i]].value
-        n_pending, n_touched = _start_tree(leaves, search, slots[i], n_touched)
+        n_pending, n_touched = _start_tree(search, slots[i], n_touched)
         while n_pending > 0:
             i += 1
             leaf = slots[i]
@@ -164,7 +164,7 @@ def _shave(search, total, together, goal, additive):
 
 
 @inner
-def _settle_categories(model, search):
+def settle_categories(model, search):
     """A row has one category: if one is certain the others are not, if one is left it is certain.
 
     Returns (whether none is left, whether anything changed).
@@ -332,7 +332,7 @@ def _order_halves(search, level, total, together, goal, additive):
 
 
 @inner
-def _visit(model, x, leaves, search, level, goal, additive, label, example):
+def _visit(model, x, search, level, goal, additive, label, example):
     """Look at a box: FOUND; NONE: done with it; UNFINISHED: it has to be cut in two, as noted at the level."""
     levels, now = search.levels, search.now[0]
     together = 0.0
@@ -340,23 +340,23 @@ def _visit(model, x, leaves, search, level, goal, additive, label, example):
         if now.trail + 2 * search.axes.shape[0] + 1 > search.changes.shape[0]:
             return NO_ROOM
         if model.sets.shape[0]:
-            empty, changed = _settle_categories(model, search)
+            empty, changed = settle_categories(model, search)
             if empty:
                 return NONE
             if changed:
-                keep_leaves(leaves, search, level, level, EVERY, 0.0)
-        total = _add_up(leaves, search, level)
+                keep_leaves(search, level, level, EVERY, 0.0)
+        total = _add_up(search, level)
         levels[level].bound = min(levels[level].bound, total)
         if total < now.target - now.rounding:
             return NONE
-        n_touched = _probe(leaves, search, level, total)
+        n_touched = _probe(search, level, total)
         if goal == CHEAPEST:
             together = find_cheapest(search, additive)
         empty, shaved = _shave(search, total, together, goal, additive)
         if empty:
             return NONE
         if shaved:
-            keep_leaves(leaves, search, level, level, EVERY, 0.0)
+            keep_leaves(search, level, level, EVERY, 0.0)
             continue
         if not _choose_cells(model, search, n_touched, goal):
             _cut_conflict(search, level, n_touched)
@@ -384,7 +384,7 @@ def _visit(model, x, leaves, search, level, goal, additive, label, example):
 
 
 @inner
-def seek(model, x, leaves, search, goal, additive, label, max_work, example):
+def seek(model, x, search, goal, additive, label, max_work, example):
     """Search the box: FOUND (for ANY), NONE: finished, UNFINISHED: after so much work, call again; or NO_ROOM.
 
     ANY: `example` is a point that the model gives another class than `label`. CHEAPEST: it is the cheapest, if there is
@@ -407,7 +407,7 @@ def seek(model, x, leaves, search, goal, additive, label, max_work, example):
             if now.work >= max_work:
                 now.level, now.fresh = level, 1
                 return UNFINISHED
-            verdict = _visit(model, x, leaves, search, level, goal, additive, label, example)
+            verdict = _visit(model, x, search, level, goal, additive, label, example)
             if verdict in (FOUND, NO_ROOM):
                 return verdict
             fresh = False
@@ -431,7 +431,7 @@ def seek(model, x, leaves, search, goal, additive, label, max_work, example):
             narrow(search, axis, axes[axis].low, cut)
         else:
             narrow(search, axis, cut + 1, axes[axis].high)
-        keep_leaves(leaves, search, level, level + 1, axis, 0.0)
+        keep_leaves(search, level, level + 1, axis, 0.0)
         level += 1
         fresh = True
     now.level = level

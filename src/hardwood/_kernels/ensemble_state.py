@@ -75,6 +75,9 @@ NOW = np.dtype(
 class Search(NamedTuple):
     """The state of a search, and scratch."""
 
+    leaves: np.ndarray  # LEAF: those that the row can be moved into, except those of trees with a single one
+    leaf_cost: np.ndarray  # float64 per leaf: the largest cost of an axis that no point of it comes below
+    bounds: np.ndarray  # BOUND: those that cut the row's box
     slots: np.ndarray  # int32: the leaves that meet the box, tree by tree, best first; level after level
     marks: np.ndarray  # int32: where each tree's leaves end
     axes: np.ndarray  # AXIS
@@ -109,13 +112,13 @@ def undo(search, level):
 
 
 @inner
-def keep_leaves(leaves, search, source, level, axis, radius):
+def keep_leaves(search, source, level, axis, radius):
     """Copy the leaves of one level that still meet the box to another; only this axis has changed, or EVERY one.
 
     For a BALL the box holds the cells that cost no more than the radius: what leaves cost tells it at once. Trees with
     one leaf left are settled: the box lies within it.
     """
-    axes, levels, each, bounds, now = search.axes, search.levels, leaves.each, leaves.bounds, search.now[0]
+    axes, levels, each, bounds, now = search.axes, search.levels, search.leaves, search.bounds, search.now[0]
     slots, marks = search.slots, search.marks
     n_trees, mark = levels[source].n_trees, levels[source].mark
     settled = levels[source].settled
@@ -129,7 +132,7 @@ def keep_leaves(leaves, search, source, level, axis, radius):
         tree_start = write
         for i in range(begin, stop):
             leaf = slots[i]
-            meets = axis != BALL or leaves.cost[leaf] <= radius
+            meets = axis != BALL or search.leaf_cost[leaf] <= radius
             for k in range(each[leaf].start, each[leaf].start if axis == BALL else each[leaf].end):
                 j = bounds[k].axis
                 if axis < 0:

@@ -1,22 +1,14 @@
 """An ensemble and a threat made ready for searching, row by row."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Leaves, Model
+from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Model
 from hardwood._kernels.ensemble_state import AXIS, CELL, CHANGE, LEVEL, NOW, Search
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
-
-
-class Workspace(NamedTuple):
-    """Arrays for one thread's searches; enlarged when a row needs more."""
-
-    leaves: Leaves
-    search: Search
 
 
 def find_parents(ensemble: TreeEnsemble) -> np.ndarray:
@@ -99,21 +91,19 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     )
 
 
-def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspace:
-    """Allocate for rows that reach some `scale` thousand leaves."""
+def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
+    """Allocate what one thread needs for rows that reach some `scale` thousand leaves."""
     # Each axis has a spare cell.
     features = model.features
     n_thresholds = features["threshold_end"] - features["threshold_start"]
     n_cells = np.concatenate([n_thresholds + 2, np.full(features["n_categories"].sum(), 3)])
     n_axes, n_leaves, n_levels = len(n_cells), 1024 * scale, 64 * scale
-    leaves = Leaves(
-        each=np.zeros(n_leaves, dtype=LEAF),
-        bounds=np.zeros(8 * n_leaves + n_axes, dtype=BOUND),
-        cost=np.zeros(n_leaves),
-    )
     axes = np.zeros(n_axes, dtype=AXIS)
     axes["start"] = np.cumsum(n_cells) - n_cells
-    search = Search(
+    return Search(
+        leaves=np.zeros(n_leaves, dtype=LEAF),
+        leaf_cost=np.zeros(n_leaves),
+        bounds=np.zeros(8 * n_leaves + n_axes, dtype=BOUND),
         slots=np.zeros(4 * n_leaves, dtype=np.int32),
         marks=np.zeros(4 * (ensemble.n_trees + 2) * scale, dtype=np.int32),
         axes=axes,
@@ -125,4 +115,3 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Workspac
         output=np.empty(len(ensemble.base_score)),
         stack=np.empty(ensemble.max_depth + 2, np.int64),
     )
-    return Workspace(leaves, search)

@@ -22,6 +22,7 @@ import numpy as np
 from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
+from hardwood.verification.answers import Answers
 from hardwood.verification.milp_problem import Box, Expression, Nodes, Problem
 from hardwood.verification.milp_solver import Outcome, load_highs, minimise
 
@@ -48,15 +49,6 @@ class Answer(NamedTuple):
     bound: float  # an upper bound of the lead of another class over the label
     example: np.ndarray | None
     certified: float  # there is no example nearer than this
-
-
-class Answers(NamedTuple):
-    """The same of many rows."""
-
-    status: np.ndarray
-    bound: np.ndarray
-    example: np.ndarray
-    certified: np.ndarray
 
 
 @dataclass

@@ -13,13 +13,15 @@ import numpy as np
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.ensemble_leaves import Model
 from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, UNFINISHED
+from hardwood._kernels.ensemble_state import Search
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
-from hardwood.verification.engine import Workspace, drop_unused, find_trees, make_model, make_workspace
+from hardwood.verification.answers import Answers
+from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
-# What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Rows.
+# What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Rows handed to a thread at a time.
 CHUNK = 16
@@ -52,7 +54,7 @@ class Prepared:
     used: np.ndarray  # these columns
     model: Model
     doubt: float
-    spare: list[tuple[int, Workspace]]  # of threads that are done, with their scale
+    spare: list[tuple[int, Search]]  # of threads that are done, with their scale
 
 
 _prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
@@ -64,14 +66,6 @@ def prepare(ensemble: TreeEnsemble) -> Prepared:
         narrow, used = drop_unused(ensemble)
         _prepared[ensemble] = Prepared(narrow, used, make_model(narrow), rounding_doubt(narrow), [])
     return _prepared[ensemble]
-
-
-def _start_answers(shape: tuple[int, ...], guess: float) -> ensemble_rows.Answers:
-    """Return answers that say that nothing is known yet."""
-    nothing = np.array([(UNFINISHED, np.inf, guess, 0.0)], dtype=ensemble_rows.ANSWER)
-    example = np.empty(shape)
-    example.fill(np.nan)
-    return ensemble_rows.Answers(nothing.repeat(shape[0]), example)
 
 
 @dataclass
@@ -92,6 +86,7 @@ class RowSearch:
         self._narrow = len(used) < self.ensemble.schema.n_features
         self._reach = self.reach.select(used) if self._narrow else self.reach
         self._weight = self.weight[used]
+        self._norm = ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm)
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
         ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
@@ -108,15 +103,15 @@ class RowSearch:
         """How far sums of leaf values may be from the model's own."""
         return self._prepared.doubt
 
-    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> ensemble_rows.Answers:
+    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> Answers:
         """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
         return self._run(ANY, matrix, label, box=box)
 
-    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> ensemble_rows.Answers:
+    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> Answers:
         """Find the nearest example of every row; `guess` is a radius to begin with."""
         return self._run(CHEAPEST, matrix, label, guess)
 
-    def extreme(self, matrix: np.ndarray, sign: int) -> ensemble_rows.Answers:
+    def extreme(self, matrix: np.ndarray, sign: int) -> Answers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
         return self._run(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign)
 
@@ -128,15 +123,19 @@ class RowSearch:
         guess: float = 0.0,
         sign: int = 1,
         box: Box | None = None,
-    ) -> ensemble_rows.Answers:
+    ) -> Answers:
         n_rows = len(matrix)
         x = matrix[:, self.used] if self._narrow else matrix
-        if box is None:
-            box = (*self._reach.box(x, label), self._reach.open_codes(x, label))
-        rows = ensemble_rows.Rows(x, *box, label.astype(np.intp, copy=False))
-        question = self._question(goal, sign)
-        answers = _start_answers(x.shape, guess)
-        chunks = [(question, rows, start, min(start + CHUNK, n_rows), answers) for start in range(0, n_rows, CHUNK)]
+        low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
+        each = np.array([(0, UNFINISHED, np.inf, guess, 0.0)], dtype=ensemble_rows.ROW).repeat(n_rows)
+        each["label"] = label
+        example = np.empty(x.shape)
+        example.fill(np.nan)
+        task = ensemble_rows.Task(
+            x, low, high, allowed, each, example, self._weight, self._norm, goal, sign, self.doubt, self._rounding,
+            max_work=0 if self.time_limit == 0 else WORK,
+        )  # fmt: skip
+        chunks = [(task, start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         self._stop = self.interrupted = False
         done = 0
         try:
@@ -148,12 +147,11 @@ class RowSearch:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
         if self._narrow:
             # Columns that the ensemble does not look at are left alone.
-            known = np.flatnonzero((answers.status == FOUND) | (goal == LARGEST))
+            known = np.flatnonzero((each["status"] == FOUND) | (goal == LARGEST))
             example = np.full(matrix.shape, np.nan)
             example[known] = matrix[known]
-            example[known[:, None], self.used] = answers.example[known]
-            answers = answers._replace(example=example)
-        return answers
+            example[known[:, None], self.used] = task.example[known]
+        return Answers(each["status"], each["bound"], example, each["certified"])
 
     def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
@@ -171,40 +169,19 @@ class RowSearch:
                     job.cancel()
                 raise
 
-    def _question(self, goal: int, sign: int) -> ensemble_rows.Question:
-        return ensemble_rows.Question(
-            doubt=self.doubt,
-            rounding=self._rounding,
-            max_work=0 if self.time_limit == 0 else WORK,
-            norm=ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm),
-            weight=self._weight,
-            goal=goal,
-            sign=sign,
-        )
-
-    def _run_chunk(
-        self,
-        question: ensemble_rows.Question,
-        rows: ensemble_rows.Rows,
-        first: int,
-        last: int,
-        answers: ensemble_rows.Answers,
-    ) -> int:
+    def _run_chunk(self, task: ensemble_rows.Task, first: int, last: int) -> int:
         """Work through the rows of one chunk; how many there are."""
         ensemble, model, spare = self._prepared.ensemble, self._prepared.model, self._prepared.spare
         scale, work = spare.pop() if spare else (1, make_workspace(ensemble, model, 1))
-        row, rival, resume = first, 0, False
-        since, current = time.monotonic(), -1
+        row, rival, resume, current, since = first, 0, False, -1, 0.0
         while row < last and not self._stop:
-            reason, row, rival = ensemble_rows.search_rows(
-                model, rows, row, last, rival, resume, question, *work, answers
-            )
+            reason, row, rival = ensemble_rows.search_rows(model, task, row, last, rival, resume, work)
             resume = False
             if reason == NO_ROOM:
                 scale *= 2
-                before = work.search.now
+                before = work.now
                 work = make_workspace(ensemble, model, scale)
-                work.search.now[:] = before
+                work.now[:] = before
             elif reason == UNFINISHED:
                 now = time.monotonic()
                 if row != current:
