@@ -9,35 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
 from hardwood._kernels.ensemble_climb import climb, descend
-from hardwood._kernels.ensemble_leaves import MISSING, collect, find_cell, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import (
-    ANY,
-    CHEAPEST,
-    FOUND,
-    LARGEST,
-    NO_ROOM,
-    NONE,
-    UNFINISHED,
-    seek,
-    settle_categories,
-)
-from hardwood._kernels.ensemble_state import (
-    BALL,
-    add_costs,
-    begin,
-    copy_point,
-    keep_leaves,
-    narrow,
-    open_bounds,
-    undo,
-    write_point,
-)
+from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
+from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_state import add_costs, begin, copy_point, open_bounds, undo, write_point
 
 DONE = -1
 INFINITY_NORM = -1
-# Costs are kept finite: infinity means that there is no example.
-LARGEST_COST = 1e300
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
 HALVINGS, FAILURES = 12, 4
 
@@ -106,68 +85,6 @@ def _collect(model, task, search, plus, minus):
 
 
 @inner
-def _cut_ball(model, task, row, radius, axes):
-    """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
-
-    A trifle more than the radius: what counts is the cost of the cells.
-    """
-    whole = True
-    x, n_features = task.x[row], task.x.shape[1]
-    for j in range(n_features):
-        if axes[j].own == MISSING:
-            continue
-        weight = task.weight[j]
-        if task.norm == 2:
-            weight *= weight
-        if (model.features[j].n_categories or task.norm == 0) and weight > radius:
-            whole &= axes[j].low == axes[j].high
-            axes[j].low = axes[j].high = axes[j].own
-            for code in range(model.features[j].n_categories):
-                axis = n_features + model.features[j].category_start + code
-                whole &= axes[axis].high == axes[axis].own
-                axes[axis].high = axes[axis].own
-        elif model.features[j].n_categories == 0 and task.norm != 0 and weight > 0.0:
-            reach = radius / weight
-            reach = (np.sqrt(reach) if task.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
-            low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
-            whole &= low <= axes[j].low and high >= axes[j].high
-            axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
-    return whole
-
-
-@inner
-def _set_costs(model, x, task, search):
-    """Work out what it costs to move to each cell."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    n_features = x.shape[0]
-    for i in range(now.n_active):
-        axis = axes[i].active
-        at = axes[axis].start
-        if axis >= n_features:
-            continue
-        own, start, weight = axes[axis].own, model.features[axis].threshold_start, task.weight[axis]
-        for cell in range(axes[axis].low, axes[axis].high + 1):
-            change = 0.0
-            if cell > own:
-                change = np.nextafter(model.thresholds[start + cell - 1], np.inf) - x[axis]
-            elif cell < own:
-                change = x[axis] - model.thresholds[start + cell]
-            cost = weight * change
-            if task.norm == 0:
-                cost = weight if cell != own else 0.0
-            elif task.norm == 2:
-                cost *= cost
-            cells[at + cell].cost = min(cost, LARGEST_COST)
-    for j in range(n_features):
-        for code in range(model.features[j].n_categories):
-            axis = n_features + model.features[j].category_start + code
-            at, weight = axes[axis].start, task.weight[j]
-            leaving = weight * weight if task.norm == 2 else weight
-            cells[at].cost = leaving if axes[axis].own == 1 else 0.0
-            cells[at + 1].cost = 0.0
-
-
-@inner
 def _improve(model, task, row, search, level):
     """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
     levels, now = search.levels, search.now[0]
@@ -197,68 +114,6 @@ def _improve(model, task, row, search, level):
     return True
 
 
-@inner
-def _price_leaves(search):
-    """Work out what each leaf costs: on some axis a point of it costs as much. Costs rise away from the row."""
-    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
-    slots, here = search.slots, search.levels[0]
-    for i in range(search.marks[here.mark], search.marks[here.mark + here.n_trees]):
-        leaf = slots[i]
-        cost = 0.0
-        for k in range(each[leaf].start, each[leaf].end):
-            axis = axes[bounds[k].axis]
-            cost = max(cost, cells[axis.start + min(max(axis.own, bounds[k].first), bounds[k].last)].cost)
-        search.leaf_cost[leaf] = cost
-
-
-@inner
-def _bound_ball(search, radius):
-    """The sum of every tree's best leaf within a radius."""
-    here, each, slots, marks = search.levels[0], search.leaves, search.slots, search.marks
-    total = here.settled
-    for tree in range(here.n_trees):
-        i = marks[here.mark + tree]
-        while search.leaf_cost[slots[i]] > radius:
-            i += 1
-        total += each[slots[i]].value
-    return total
-
-
-@inner
-def _narrow_ball(model, search, radius, level):
-    """Narrow the box to the cells that cost no more than the radius, and keep the leaves that meet it at a level."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    for i in range(now.n_active):
-        axis = axes[i].active
-        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-        while cells[at + low].cost > radius:
-            low += 1
-        while cells[at + high].cost > radius:
-            high -= 1
-        if low > axes[axis].low or high < axes[axis].high:
-            narrow(search, axis, low, high)
-    settle_categories(model, search)
-    keep_leaves(search, np.int64(0), level, BALL, radius)
-
-
-@inner
-def _find_costs(search, radius):
-    """The largest cost of a cell that is not above the radius, and the least that is."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    below, above = 0.0, np.inf
-    for i in range(now.n_active):
-        here = axes[axes[i].active]
-        first, last = here.start + here.low, here.start + here.high
-        while cells[first].cost > radius:
-            above = min(above, cells[first].cost)
-            first += 1
-        while cells[last].cost > radius:
-            above = min(above, cells[last].cost)
-            last -= 1
-        below = max(below, max(cells[first].cost, cells[last].cost))
-    return below, above
-
-
 @part
 def _halve(model, task, row, search):
     """Bring the best example nearer, by looking for one within smaller and smaller radii; whether it is the nearest.
@@ -268,11 +123,11 @@ def _halve(model, task, row, search):
     now = search.now[0]
     ball, failures = np.int64(1), 0
     search.levels[ball].trail = 0
-    _price_leaves(search)
+    price_leaves(search)
     radius = now.best
     for _ in range(HALVINGS):
         middle = 0.5 * (now.without + radius)
-        if _bound_ball(search, middle) < now.target:
+        if bound_ball(search, middle) < now.target:
             now.without = middle
         else:
             radius = middle
@@ -280,13 +135,13 @@ def _halve(model, task, row, search):
     for _ in range(HALVINGS):
         if failures == FAILURES:
             return False
-        below, above = _find_costs(search, 0.5 * (least + now.best))
+        below, above = find_costs(search, 0.5 * (least + now.best))
         radius = below if below > least else above
         if radius >= now.best:
             return least == now.without and least > 0.0  # nothing is known of changes that are free
-        _narrow_ball(model, search, radius, ball)
+        narrow_ball(model, search, radius, ball)
         if _improve(model, task, row, search, ball):
-            _narrow_ball(model, search, now.best, np.int64(0))
+            narrow_ball(model, search, now.best, np.int64(0))
             now.trail = 0
         else:
             least = radius
@@ -313,7 +168,7 @@ def _approach(model, task, row, rival, search):
         whole = True
         locate(model, task.x[row], task.low[row], task.high[row], task.allowed[row], axes)
         if task.goal == CHEAPEST:
-            whole = _cut_ball(model, task, row, radius, axes)
+            whole = cut_ball(model, task, row, radius, axes)
         now.n_active = list_active(axes)
         if not _collect(model, task, search, plus, minus):
             return NO_ROOM
@@ -323,7 +178,7 @@ def _approach(model, task, row, rival, search):
                 return NONE
         else:
             if task.goal == CHEAPEST:
-                _set_costs(model, task.x[row], task, search)
+                set_costs(model, task.x[row], task, search)
             found = _improve(model, task, row, search, np.int64(0))
             if found and task.goal == ANY:
                 return FOUND
