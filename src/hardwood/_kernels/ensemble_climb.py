@@ -15,18 +15,16 @@ def _move_category(model, leaf, axis, search):
     """A leaf that only lacks the row's category: it gains wherever it allows another one."""
     axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     n_features = model.features.shape[0]
-    j = 0
-    while (
-        axis >= n_features + model.features[j].category_start + model.features[j].n_categories
-        or model.features[j].n_categories == 0
-    ):
-        j += 1
-    begin = n_features + model.features[j].category_start
+    begin = end = n_features
+    for j in range(n_features):
+        if begin <= axis < end:
+            break
+        begin, end = end, end + model.features[j].n_categories
     value = each[leaf].value
-    for other in range(begin, begin + model.features[j].n_categories):
+    for other in range(begin, end):
         cells[axes[other].start + 1].loss += value
     for k in range(each[leaf].start, each[leaf].end):
-        if begin <= bounds[k].axis < begin + model.features[j].n_categories:
+        if begin <= bounds[k].axis < end:
             cells[axes[bounds[k].axis].start + 1].loss -= value
 
 

@@ -51,19 +51,15 @@ class Model(NamedTuple):
 @inner
 def find_cell(model, feature, value):
     """The cell of a value: how many thresholds are below it."""
-    start, high, thresholds = (
-        model.features[feature].threshold_start,
-        model.features[feature].threshold_end,
-        model.thresholds,
-    )
-    low = start
+    here, thresholds = model.features[feature], model.thresholds
+    low, high = here.threshold_start, here.threshold_end
     while low < high:
         middle = (low + high) >> 1
         if thresholds[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return np.int32(low - start)
+    return np.int32(low - here.threshold_start)
 
 
 @inner
@@ -71,17 +67,16 @@ def locate(model, x, low, high, allowed, axes):
     """Find the cells of a row and of its reach."""
     n_features = x.shape[0]
     for j in range(n_features):
+        here = model.features[j]
         axes[j].own = axes[j].low = axes[j].high = 0
         if x[j] != x[j]:
             axes[j].own = MISSING
-        elif (
-            model.features[j].n_categories == 0 and model.features[j].threshold_end > model.features[j].threshold_start
-        ):
+        elif here.n_categories == 0 and here.threshold_end > here.threshold_start:
             axes[j].own = find_cell(model, j, x[j])
             axes[j].low = find_cell(model, j, max(low[j], -LARGEST_FLOAT))
             axes[j].high = find_cell(model, j, min(high[j], LARGEST_FLOAT))
-        for code in range(model.features[j].n_categories):
-            at = model.features[j].category_start + code
+        for code in range(here.n_categories):
+            at = here.category_start + code
             axis = n_features + at
             axes[axis].own = x[j] == code
             axes[axis].high = axes[j].own != MISSING and allowed[at]
