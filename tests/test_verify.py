@@ -74,8 +74,12 @@ class TestAgainstEnumeration:
     @example(seed=728)
     @example(seed=1001)
     @example(seed=1944)
+    @example(seed=30239)
     def test_distances(self, norm: float, seed: int) -> None:
-        """Cases 728 and others: a ball that is too small for another category, begun at a point that has one."""
+        """Cases 728 and others: a ball that is too small for another category, begun at a point that has one.
+
+        Case 30239: sums in float32 that are equal to the cut, which is a float64.
+        """
         trees, rows, label, threat = random_case(seed)
         reach = threat.resolve(trees.schema, trees.labels)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)

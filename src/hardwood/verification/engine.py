@@ -81,7 +81,7 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         base_score=ensemble.base_score,
         single=ensemble.precision == "float32",
         divisor=float(ensemble.divisor),
-        cut=float(ensemble.cut),
+        cut=float(np.dtype(ensemble.precision).type(ensemble.cut)),  # as `TreeEnsemble.choose` compares
         rank=rank,
         side_start=start,
         sides=sides,
