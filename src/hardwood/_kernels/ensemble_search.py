@@ -69,6 +69,7 @@ def _probe(search, level, total):
     for i in range(now.n_active):
         here = axes[axes[i].active]
         here.first, here.last, here.is_touched = here.low, here.high, 0
+        now.work += here.high - here.low + 1
         for cell in range(here.start + here.low, here.start + here.high + 2):
             cells[cell].loss = 0.0
     n_touched, tick, work = np.int64(0), now.tick, 0

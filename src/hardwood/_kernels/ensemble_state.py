@@ -58,7 +58,7 @@ CELL = np.dtype([("cost", np.float64), ("loss", np.float64), ("least", np.float6
 NOW = np.dtype(
     [
         ("level", np.int64),
-        ("work", np.int64),  # leaves looked at
+        ("work", np.int64),  # leaves and cells looked at
         ("tick", np.int64),  # counts leaves, to tell them apart
         ("trail", np.int64),  # how many changes have been made to the box
         ("fresh", np.int64),  # whether the level has not been looked at yet
