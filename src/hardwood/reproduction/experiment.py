@@ -176,7 +176,7 @@ class Experiment:
 
     @property
     def hardening_learners(self) -> tuple[Learner, ...]:
-        """What is timed of hardening. The exact search takes most of a minute to compile: too long to be quick."""
+        """What is timed of hardening. The exact search takes half a minute to compile: too long to be quick."""
         return (L0_HARDENING,) if self.quick else (EXACT_HARDENING, L0_HARDENING)
 
     def compile_kernels(self) -> None:

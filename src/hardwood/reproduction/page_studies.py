@@ -205,7 +205,7 @@ def tell_overview(outcome: Outcome) -> Iterator[str]:
     yield "</table>"
     if EXACT_HARDENING.key not in measured:
         yield (
-            "<p>Hardening by the exact attack is left out of a quick run: the search takes most of a minute to compile."
+            "<p>Hardening by the exact attack is left out of a quick run: the search takes half a minute to compile."
             "</p>"
         )
 
