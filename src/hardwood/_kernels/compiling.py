@@ -7,6 +7,11 @@ nothing: the caller does. Numba compiles a function anew for every constant it i
 and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
 """
 
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -15,9 +20,41 @@ from numba import njit
 # _nrt: nothing is allocated, so references to arrays need not be counted: a tenth less to compile, and to call.
 _settings = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 
-kernel = njit(**_settings)
-inner = njit(**_settings, no_cpython_wrapper=True)
-part = njit(**_settings, inline="always")
+
+def _read_sources() -> str:
+    """Sum up the text of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_sources = _read_sources()
+
+
+def _compiled(**settings: Any) -> Callable[[Callable], Any]:
+    """Return a decorator that compiles with these settings and what all kernels share.
+
+    Numba holds what it has stored to be current as long as the file of the function itself is unchanged, by its time
+    and size. What the function calls, and the records it is handed, are in other files; after an upgrade it would run
+    old code on new records. So here all kernels are current or none is.
+    """
+    compile_ = njit(**_settings, **settings)
+
+    def decorate(function: Callable) -> Any:
+        dispatcher = compile_(function)
+        # There is no public way to say it; without these attributes numba's own rule holds (or nothing is compiled).
+        stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+        if stored is not None:
+            stored._source_stamp = _sources
+        return dispatcher
+
+    return decorate
+
+
+kernel = _compiled()
+inner = _compiled(no_cpython_wrapper=True)
+part = _compiled(inline="always")
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

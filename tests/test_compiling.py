@@ -1,0 +1,50 @@
+"""What is compiled once per installation is used as long as no kernel changes, and not longer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import hardwood
+
+# A package of kernels like ours: one file calls what is in another.
+CALLER = """
+from kernels.callee import value
+from kernels.compiling import kernel
+
+@kernel
+def call():
+    return value()
+"""
+CALLEE = """
+from kernels.compiling import inner
+
+@inner
+def value():
+    return {value}
+"""
+RUN = "from kernels.caller import call; print(call(), sum(call.stats.cache_hits.values()))"
+
+
+def run(folder: Path, value: int) -> str:
+    """Call the compiled caller in a process of its own, with `value` in the file that it calls."""
+    callee = folder / "kernels" / "callee.py"
+    callee.write_text(CALLEE.format(value=value))
+    # Same size and same time as before: what an installer may do.
+    os.utime(callee, (1, 1))
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", RUN]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_stored_kernels_are_current(tmp_path):
+    package = tmp_path / "kernels"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "caller.py").write_text(CALLER)
+    shutil.copy(Path(hardwood.__file__).parent / "_kernels" / "compiling.py", package)
+    assert run(tmp_path, value=1) == "1 0"
+    assert run(tmp_path, value=1) == "1 1"
+    assert run(tmp_path, value=2) == "2 0"
