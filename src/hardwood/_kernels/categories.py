@@ -22,9 +22,13 @@ MAX_EXHAUSTIVE = 12
 # A set counts as better only by more than rounding: otherwise the search could go round in circles.
 BETTER = 1.0 + 1e-12
 
-MOVE, STAY = 0, 1
-# How what is on the left got there.
-MEET, HELD, STAYED = 0, 1, 2
+# What a category holds, in eight numbers: weight of class 0, of class 1, rows of class 0, of class 1; first of the samples
+# that move, then of those that stay.
+MOVE, ROWS, STAY = 0, 2, 4
+
+# The sums: what is on the left once the attacker has moved, in orientation o, of class k, at 2 * o + k; then the best gain
+# and its orientation.
+GAIN, ORIENTATION = 4, 5
 
 CATEGORY = np.dtype(
     [
@@ -40,29 +44,23 @@ CATEGORY = np.dtype(
 
 
 class Partition(NamedTuple):
-    """One node's categories and a way to divide them, with room for the feature that has the most categories.
-
-    What is added up comes in fours: weight of class 0, of class 1, rows of class 0, of class 1. Rows need not be
-    followed where any leaf will do.
-    """
+    """One node's categories and a way to divide them, with room for the feature that has the most categories."""
 
     seats: np.ndarray  # bool (category, category)
-    mass: np.ndarray  # float64 (kind, four, category)
+    mass: np.ndarray  # float64 (category, 8)
     each: np.ndarray  # CATEGORY
     active: np.ndarray  # int64: the categories in play
-    sums: np.ndarray  # float64 (how, four, or two of them): what is on the left
-    best: np.ndarray  # float64 (2): gain and orientation
+    sums: np.ndarray  # float64 (6)
 
 
-def make_partition(size: int, with_rows: bool) -> Partition:
+def make_partition(size: int) -> Partition:
     """Allocate for up to `size` categories."""
     return Partition(
         seats=np.zeros((size, size), dtype=np.bool_),
-        mass=np.zeros((2, 4, size)),
+        mass=np.zeros((size, 8)),
         each=np.zeros(size, dtype=CATEGORY),
         active=np.zeros(size, dtype=np.int64),
-        sums=np.zeros((3, 4 if with_rows else 2)),
-        best=np.zeros(2),
+        sums=np.zeros(6),
     )
 
 
@@ -71,35 +69,27 @@ def _flip(seats, mass, each, sums, movers, b):
     """Send category `b` to the other side and bring the sums up to date; `movers` is 0 where nobody has a choice."""
     step = 1 - 2 * each[b].left
     each[b].left += step
-    for four in range(sums.shape[1]):
-        sums[STAYED, four] += step * mass[STAY, four, b]
+    for k in range(4):
+        sums[k] += step * mass[b, STAY + (k & 1)]
     for a in range(movers):
         if seats[a, b]:
-            before = each[a].inside
-            after = before + step
-            each[a].inside = after
-            places = each[a].places
-            if before == 0 or after == 0:
-                for four in range(sums.shape[1]):
-                    sums[MEET, four] += step * mass[MOVE, four, a]
-            if before == places or after == places:
-                for four in range(sums.shape[1]):
-                    sums[HELD, four] += step * mass[MOVE, four, a]
-
-
-@inner
-def _left(sums, orientation, first):
-    """What is on the left once the attacker has moved: weights of both classes (`first` is 0), or rows (2)."""
-    of_zero, of_one = (MEET, HELD) if orientation else (HELD, MEET)
-    return sums[STAYED, first] + sums[of_zero, first], sums[STAYED, first + 1] + sums[of_one, first + 1]
+            here = each[a]
+            before, after = here.inside, here.inside + step
+            here.inside = after
+            zero, one = step * mass[a, MOVE], step * mass[a, MOVE + 1]
+            if before == 0 or after == 0:  # meets the left side, or does so no longer
+                sums[1] += one
+                sums[2] += zero
+            if before == here.places or after == here.places:  # is held by it, or no longer
+                sums[0] += zero
+                sums[3] += one
 
 
 @inner
 def _restart(seats, mass, each, sums, c, movers, at_best):
     """Make the empty set the current one, or the best so far. From scratch: sums that are brought up to date drift."""
-    for how in range(3):
-        for four in range(sums.shape[1]):
-            sums[how, four] = 0.0
+    for k in range(4):
+        sums[k] = 0.0
     for b in range(c):
         each[b].left = each[b].inside = 0
     for b in range(c):
@@ -107,20 +97,32 @@ def _restart(seats, mass, each, sums, c, movers, at_best):
             _flip(seats, mass, each, sums, movers, b)
 
 
+@part
+def _count_left(mass, each, c, orientation):
+    """How many rows are on the left once the attacker has moved."""
+    rows = 0.0
+    for a in range(c):
+        here = each[a]
+        for label in range(2):
+            moves = here.inside == here.places if label == orientation else here.inside > 0
+            rows += moves * mass[a, MOVE + ROWS + label] + here.left * mass[a, STAY + ROWS + label]
+    return rows
+
+
 @inner
-def _try_flip(seats, mass, each, sums, best, c, movers, b, totals, criterion, min_leaf):
+def _try_flip(seats, mass, each, sums, c, movers, b, totals, criterion, min_leaf):
     """Flip category `b` and score the set in both orientations; if it is the best so far, remember it and say so."""
     _flip(seats, mass, each, sums, movers, b)
     improved = False
     for orientation in range(2):
-        zero, one = _left(sums, orientation, int64(0))
+        zero, one = sums[2 * orientation], sums[2 * orientation + 1]
         score = gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1])
-        if score > best[0] * BETTER:
+        if score > sums[GAIN] * BETTER:
             if min_leaf > 0.0:
-                zero, one = _left(sums, orientation, int64(2))
-                if zero + one < min_leaf or totals[2] - zero - one < min_leaf:
+                rows = _count_left(mass, each, c, orientation)
+                if rows < min_leaf or totals[2] - rows < min_leaf:
                     continue
-            best[0], best[1] = score, orientation
+            sums[GAIN], sums[ORIENTATION] = score, orientation
             for a in range(c):
                 each[a].best = each[a].left
             improved = True
@@ -128,7 +130,7 @@ def _try_flip(seats, mass, each, sums, best, c, movers, b, totals, criterion, mi
 
 
 @part
-def _walk(seats, mass, each, active, sums, best, c, movers, n_active, all_sets, totals, criterion, min_leaf):
+def _walk(seats, mass, each, active, sums, c, movers, n_active, all_sets, totals, criterion, min_leaf):
     """Try every set of active categories but the mirrored ones, or every prefix of them, beginning with nothing.
 
     All sets come in Gray-code order, each a single flip from the one before; the last category stays right.
@@ -140,13 +142,13 @@ def _walk(seats, mass, each, active, sums, best, c, movers, n_active, all_sets, 
             k = 0
             while not (step >> k) & 1:
                 k += 1
-        _try_flip(seats, mass, each, sums, best, c, movers, active[k], totals, criterion, min_leaf)
+        _try_flip(seats, mass, each, sums, c, movers, active[k], totals, criterion, min_leaf)
 
 
 @part
-def _climb(seats, mass, each, active, sums, best, c, movers, n_active, totals, criterion, min_leaf):
+def _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criterion, min_leaf):
     """From the best set found, move single categories across and swap pairs while that gains."""
-    improved = best[0] > 0.0
+    improved = sums[GAIN] > 0.0
     while improved:
         _restart(seats, mass, each, sums, c, movers, improved)
         improved = False
@@ -154,11 +156,11 @@ def _climb(seats, mass, each, active, sums, best, c, movers, n_active, totals, c
             each[b].start = each[b].left
         for k in range(n_active):
             first = active[k]
-            improved |= _try_flip(seats, mass, each, sums, best, c, movers, first, totals, criterion, min_leaf)
+            improved |= _try_flip(seats, mass, each, sums, c, movers, first, totals, criterion, min_leaf)
             for m in range(k + 1, n_active):
                 second = active[m]
                 if each[second].start != each[first].start:
-                    improved |= _try_flip(seats, mass, each, sums, best, c, movers, second, totals, criterion, min_leaf)
+                    improved |= _try_flip(seats, mass, each, sums, c, movers, second, totals, criterion, min_leaf)
                     _flip(seats, mass, each, sums, movers, second)
             _flip(seats, mass, each, sums, movers, first)
 
@@ -176,13 +178,13 @@ def _set_out(seats, mass, each, active, c):
         each[a].places = places
         each[a].best = each[a].in_play = 0
         if places == 1:  # who has one seat only stays there
-            for four in range(4):
-                mass[STAY, four, seat] += mass[MOVE, four, a]
-                mass[MOVE, four, a] = 0.0
+            for k in range(STAY):
+                mass[seat, STAY + k] += mass[a, MOVE + k]
+                mass[a, MOVE + k] = 0.0
     for b in range(c):
-        in_play = mass[STAY, 0, b] + mass[STAY, 1, b] > 0.0
+        in_play = mass[b, STAY] + mass[b, STAY + 1] > 0.0
         for a in range(c):
-            if seats[a, b] and mass[MOVE, 0, a] + mass[MOVE, 1, a] > 0.0:
+            if seats[a, b] and mass[a, MOVE] + mass[a, MOVE + 1] > 0.0:
                 in_play = free = True
         if in_play:
             each[b].in_play = 1
@@ -196,11 +198,11 @@ def _sort_by_share(seats, mass, each, active, n_active, movers):
     """Sort by class 1's share at each category, the movers spread evenly over their seats or left out."""
     for i in range(n_active):
         b = active[i]
-        zero, one = mass[STAY, 0, b], mass[STAY, 1, b]
+        zero, one = mass[b, STAY], mass[b, STAY + 1]
         for a in range(movers):
             if seats[a, b]:
-                zero += mass[MOVE, 0, a] / each[a].places
-                one += mass[MOVE, 1, a] / each[a].places
+                zero += mass[a, MOVE] / each[a].places
+                one += mass[a, MOVE + 1] / each[a].places
         share = one / (zero + one) if zero + one > 0.0 else 0.0
         each[b].share = share
         j = i
@@ -211,26 +213,24 @@ def _sort_by_share(seats, mass, each, active, n_active, movers):
 
 
 @part
-def _place_unseen(seats, mass, each, sums, best, c, movers, totals, criterion):
-    """Send the categories never seen, the last code, to the heavier side if the split is as good that way."""
-    _restart(seats, mass, each, sums, c, movers, c > 0)
-    orientation, unseen = int64(best[1]), c - 1
-    zero, one = _left(sums, orientation, int64(0))
-    to_left = int64(2.0 * (zero + one) >= totals[0] + totals[1])
-    if each[unseen].left != to_left:
-        _flip(seats, mass, each, sums, movers, unseen)
-        zero, one = _left(sums, orientation, int64(0))
-        if gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1]) >= best[0]:
-            each[unseen].best = to_left
+def _place_unseen(seats, mass, each, sums, c, totals, criterion):
+    """Make the best set the current one; the categories never seen, the last code, join the heavier side if they can."""
+    _restart(seats, mass, each, sums, c, c, c > 0)
+    at, unseen = 2 * int64(sums[ORIENTATION]), c - 1
+    to_left = 2.0 * (sums[at] + sums[at + 1]) >= totals[0] + totals[1]
+    if (each[unseen].left == 1) != to_left:
+        _flip(seats, mass, each, sums, c, unseen)
+        if gain(criterion, 1.0 - at, sums[at], sums[at + 1], totals[0], totals[1]) < sums[GAIN]:
+            _flip(seats, mass, each, sums, c, unseen)
 
 
 @inner
-def best_partition(seats, mass, each, active, sums, best, c, totals, criterion, min_leaf):
-    """Find the best set of the first `c` categories to send left; it goes into `best` and `each.best`.
+def best_partition(seats, mass, each, active, sums, c, totals, criterion, min_leaf):
+    """Find the best set of the first `c` categories to send left, and make it the current one if it gains anything.
 
     `seats` and `mass` say what the node holds; `totals` are its weights of class 0, of class 1 and its rows.
     """
-    best[0] = best[1] = 0.0
+    sums[GAIN] = 0.0
     n_active, free = _set_out(seats, mass, each, active, c)
     if n_active < 2:
         return
@@ -239,8 +239,8 @@ def best_partition(seats, mass, each, active, sums, best, c, totals, criterion, 
     for turn in range(1 if all_sets or not free else 2):
         if not all_sets:
             _sort_by_share(seats, mass, each, active, n_active, movers if turn == 0 else int64(0))
-        _walk(seats, mass, each, active, sums, best, c, movers, n_active, all_sets, totals, criterion, min_leaf)
+        _walk(seats, mass, each, active, sums, c, movers, n_active, all_sets, totals, criterion, min_leaf)
     if free and not all_sets:
-        _climb(seats, mass, each, active, sums, best, c, movers, n_active, totals, criterion, min_leaf)
-    if best[0] > 0.0:
-        _place_unseen(seats, mass, each, sums, best, c, movers, totals, criterion)
+        _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criterion, min_leaf)
+    if sums[GAIN] > 0.0:
+        _place_unseen(seats, mass, each, sums, c, totals, criterion)

@@ -10,21 +10,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from hardwood._kernels.categories import STAY, best_partition
+from hardwood._kernels.categories import GAIN, ORIENTATION, ROWS, STAY, best_partition
 from hardwood._kernels.compiling import kernel, part
 from hardwood._kernels.nodes import draw_features, is_open
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK
 
-STAYS_RIGHT, IDLE = 1 << STAY, 1 << 4
+STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
+
+
+# A feature's categories: how many, the code for unseen ones included (0 = numerical), and where its matrix is in `reach`.
+SPAN = np.dtype([("size", np.int64), ("start", np.int64)])
 
 
 class Categories(NamedTuple):
     """What the attacker can do to categorical features."""
 
-    size: np.ndarray  # int64 per feature, the code for unseen ones included; 0 = numerical
+    spans: np.ndarray  # SPAN per feature
     reach: np.ndarray  # bool, the category matrices one after another
-    reach_start: np.ndarray  # int64 per feature
-    attacks: np.ndarray  # bool per class
+    attacks: tuple[bool, bool]  # per class
 
 
 @part
@@ -47,10 +50,9 @@ def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
 @part
 def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature, c, mass):
     """Add up the node's samples by category."""
-    for kind in range(2):
-        for four in range(4):
-            for b in range(c):
-                mass[kind, four, b] = 0.0
+    for b in range(c):
+        for k in range(2 * STAY):
+            mass[b, k] = 0.0
     n = X.shape[0]
     for i in range(start, end):
         entry = orders[slot, i]
@@ -58,26 +60,21 @@ def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature
         label = int64(entry >> CLASS_BIT)
         stays = int64(sample >= n)
         code = int64(X[sample - n * stays, feature])
-        kind = stays if attacks[label] else STAY
-        mass[kind, label, code] += weight[sample] if weight.shape[0] else weights[2 * label + stays]
-        mass[kind, label + 2, code] += parts[2 * label + stays]
+        at = label if attacks[label] and not stays else label + STAY
+        mass[code, at] += weight[sample] if weight.shape[0] else weights[2 * label + stays]
+        mass[code, at + ROWS] += parts[2 * label + stays]
 
 
 @part
-def _lay_sides(seats, each, orientation, c, attacks, row, found_sides):
+def _lay_sides(each, orientation, c, attacks, row, found_sides):
     """Say what the best partition does to each category."""
     for a in range(c):
-        meets, held = False, True
-        for b in range(c):
-            if seats[a, b]:
-                meets |= each[b].best == 1
-                held &= each[b].best == 1
-        stays_left = each[a].best == 1
-        bits = 0 if each[a].in_play else IDLE
+        here = each[a]
+        bits = 0 if here.in_play else IDLE
         for label in range(2):
-            moves_left = stays_left
+            stays_left = moves_left = here.left == 1
             if attacks[label]:
-                moves_left = meets if label != orientation else held
+                moves_left = here.inside > 0 if label != orientation else here.inside == here.places
             bits |= (2 * (not stays_left) + (not moves_left)) << (2 * label)
         found_sides[row, a] = bits
 
@@ -89,8 +86,8 @@ def search(samples, slots, categories, limits, nodes, sides, node, first, last, 
     Tries the categorical ones among the features `first` to `last` in the order drawn. What is found may be written
     straight to the nodes and to their rows of `sides`.
     """
-    seats, mass, each, active, sums, best = p.seats, p.mass, p.each, p.active, p.sums, p.best
-    size, attacks = categories.size, categories.attacks
+    seats, mass, each, active, sums = p.seats, p.mass, p.each, p.active, p.sums
+    attacks = categories.attacks
     for row in range(found.shape[0]):
         here, top = nodes[node + row], found[row]
         top.feature, top.cut, top.gain = -1, -1, 0.0
@@ -102,15 +99,15 @@ def search(samples, slots, categories, limits, nodes, sides, node, first, last, 
             if top.feature >= 0 and k >= limits.max_features:
                 break
             feature = features[k]
-            c = size[feature]
+            c, begin = categories.spans[feature].size, categories.spans[feature].start
             if c == 0:
                 continue
             _weigh(
                 samples.X, samples.orders, slots[feature, 0], samples.weight, samples.weights, samples.parts, attacks,
                 here.start, here.end, feature, c, mass,
             )  # fmt: skip
-            _find_seats(categories.reach, categories.reach_start[feature], c, nodes, sides, node + row, feature, seats)
-            best_partition(seats, mass, each, active, sums, best, c, totals, limits.criterion, limits.min_leaf)
-            if best[0] > top.gain:
-                top.feature, top.orientation, top.gain = feature, int64(best[1]), best[0]
-                _lay_sides(seats, each, top.orientation, c, attacks, row, found_sides)
+            _find_seats(categories.reach, begin, c, nodes, sides, node + row, feature, seats)
+            best_partition(seats, mass, each, active, sums, c, totals, limits.criterion, limits.min_leaf)
+            if sums[GAIN] > top.gain:
+                top.feature, top.orientation, top.gain = feature, int64(sums[ORIENTATION]), sums[GAIN]
+                _lay_sides(each, top.orientation, c, attacks, row, found_sides)

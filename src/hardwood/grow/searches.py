@@ -26,14 +26,16 @@ class Search:
     n_categories: int = 0  # the most that a feature has
 
 
-def search_categories(reach: Reach, attacks: np.ndarray, with_rows: bool) -> Search | None:
+def search_categories(reach: Reach, attacks: np.ndarray) -> Search | None:
     """The search over categorical features; None for a table that has none."""
     matrices, start, size = reach.pack_categories()
     if not size.any():
         return None
-    problem = nominal.Categories(size=size, reach=matrices, reach_start=start, attacks=attacks)
+    spans = np.zeros(len(size), dtype=nominal.SPAN)
+    spans["size"], spans["start"] = size, start
+    problem = nominal.Categories(spans, matrices, (bool(attacks[0]), bool(attacks[1])))
     n_categories = int(size.max())
-    return Search(nominal.search, problem, partial(make_partition, n_categories, with_rows), n_categories)
+    return Search(nominal.search, problem, partial(make_partition, n_categories), n_categories)
 
 
 def search_doubts(reach: Reach, attacks: np.ndarray, greedy: bool) -> Search:

@@ -102,7 +102,7 @@ def grow_tree(
     limits = _limits(attacks, options)
     if options.attacker == "groot":
         moves = lay_out_moves(reach, attacks)
-        search = search_categories(reach, attacks, with_rows=limits.min_leaf > 0.0)
+        search = search_categories(reach, attacks)
     else:  # rows stay where they are, and what an attacker could do is left to the search
         moves = lay_out_moves(reach, np.zeros(2, dtype=bool))
         moves = moves._replace(elsewhere=np.ones(len(reach.left), dtype=bool))
