@@ -22,12 +22,12 @@ MAX_EXHAUSTIVE = 12
 # A set counts as better only by more than rounding: otherwise the search could go round in circles.
 BETTER = 1.0 + 1e-12
 
-# What a category holds, in eight numbers: weight of class 0, of class 1, rows of class 0, of class 1; first of the samples
-# that move, then of those that stay.
+# What a category holds, in eight numbers: weight of class 0, of class 1, rows of class 0, of class 1; first of the
+# samples that move, then of those that stay.
 MOVE, ROWS, STAY = 0, 2, 4
 
-# The sums: what is on the left once the attacker has moved, in orientation o, of class k, at 2 * o + k; then the best gain
-# and its orientation.
+# The sums: what is on the left once the attacker has moved, in orientation o, of class k, at 2 * o + k; then the best
+# gain and its orientation.
 GAIN, ORIENTATION = 4, 5
 
 CATEGORY = np.dtype(
@@ -214,7 +214,7 @@ def _sort_by_share(seats, mass, each, active, n_active, movers):
 
 @part
 def _place_unseen(seats, mass, each, sums, c, totals, criterion):
-    """Make the best set the current one; the categories never seen, the last code, join the heavier side if they can."""
+    """Make the best set the current one; categories never seen, the last code, join the heavier side if they can."""
     _restart(seats, mass, each, sums, c, c, c > 0)
     at, unseen = 2 * int64(sums[ORIENTATION]), c - 1
     to_left = 2.0 * (sums[at] + sums[at + 1]) >= totals[0] + totals[1]

@@ -28,7 +28,6 @@ class Samples(NamedTuple):
 
     X: np.ndarray
     orders: np.ndarray  # uint32 (slot, sample), see orders.py
-    tied: np.ndarray  # bool per slot: whether many of its entries share a group
     weight: np.ndarray  # float64 per id; empty where class and kind say it all
     weights: tuple[float, float, float, float]  # then, the weight of a sample
     parts: tuple[float, float, float, float]  # what part of a row a sample is
@@ -221,7 +220,7 @@ def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes,
 
 
 @inner
-def _divide(orders, slots, tied, side, nodes, node, first, last, spill):
+def _divide(orders, slots, side, nodes, node, first, last, spill):
     """Partition the orders of features `first` to `last` between a node's children."""
     here = nodes[node]
     for feature in range(first, last):
@@ -229,7 +228,7 @@ def _divide(orders, slots, tied, side, nodes, node, first, last, spill):
             if feature == here.feature and orientation == here.orientation and here.cut >= 0:
                 continue  # the cut divides this order already
             slot = slots[feature, orientation]
-            partition(orders[slot], here.start, here.end, side, spill, tied[slot])
+            partition(orders[slot], here.start, here.end, side, spill)
 
 
 @kernel
@@ -266,7 +265,7 @@ def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
             limits, nodes, sizes, node, work.tally,
         ):  # fmt: skip
             _divide(
-                samples.orders, moves.slots, samples.tied, samples.side, nodes, node, int64(0), n_features,
+                samples.orders, moves.slots, samples.side, nodes, node, int64(0), n_features,
                 work.spill,
             )  # fmt: skip
             if pause:
@@ -306,4 +305,4 @@ def split(samples, moves, limits, nodes, sides, frontier, node, work):
 @kernel
 def divide(samples, moves, nodes, node, first, last, work):
     """Partition the orders of features `first` to `last` between a node's children."""
-    _divide(samples.orders, moves.slots, samples.tied, samples.side, nodes, node, first, last, work.spill)
+    _divide(samples.orders, moves.slots, samples.side, nodes, node, first, last, work.spill)

@@ -18,7 +18,7 @@ from hardwood._kernels.orders import CLASS_BIT, ID_MASK
 STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
 
 
-# A feature's categories: how many, the code for unseen ones included (0 = numerical), and where its matrix is in `reach`.
+# A feature's categories: how many, the code for unseen ones included (0 = numerical), and where `reach` has its matrix.
 SPAN = np.dtype([("size", np.int64), ("start", np.int64)])
 
 

@@ -41,12 +41,6 @@ def position(X, shift, feature, orientation, entry):
 
 
 @part
-def _is_tied(n_groups, n_samples):
-    """Whether many samples share a group."""
-    return n_samples - n_groups > n_samples // 16
-
-
-@part
 def _starts(at, previous, slack, tolerance):
     """Whether a position differs from the one before, by more than the tolerance allows, as 0 or 1."""
     gap = at - previous
@@ -75,41 +69,23 @@ def _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shif
 
 
 @inner
-def _merge(moving, moving_at, n_zero, staying, staying_at, shift, feature, size, orders, slots, tied):
-    """Merge the moved samples of both classes and those that stay, in both orientations, and mark the groups.
+def _merge(moving, moving_at, n_zero, staying, staying_at, zero_shift, one_shift, size, orders, slot):
+    """Merge the moved samples of both classes and those that stay, and mark the groups.
 
     Each of the three runs ends in an infinite position, so that none has to be checked for its end. Of what is equal
-    zeros come first, then ones. Both orientations at a time: each waits for its own last step only, so two together
-    take hardly longer than one.
+    zeros come first, then ones.
     """
-    n_samples = orders.shape[1]
     # Where nothing finite is added nothing can have been rounded.
     tolerance = TIE_TOLERANCE if size > 0.0 else 0.0
     slack = tolerance * size
-    slot, other_slot = slots[feature, 0], slots[feature, 1]
-    zero_up, one_down = shift[feature, 0, 0], shift[feature, 0, 1]
-    zero_down, one_up = shift[feature, 1, 0], shift[feature, 1, 1]
-    # The next zero, one and staying sample in either orientation, and the position before.
-    a, b, c, previous, n_groups = uint64(0), uint64(n_zero + 1), uint64(0), np.nan, int64(0)
-    d, e, f, other_previous, n_other_groups = a, b, c, previous, n_groups
-    for k in range(uint64(n_samples)):
-        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, a, b, c, zero_up, one_down)
-        starts = _starts(at, previous, slack, tolerance)
-        orders[slot, k] = entry | (starts << GROUP_BIT)
-        n_groups += int64(starts)
+    a, b, c, previous = uint64(0), uint64(n_zero + 1), uint64(0), np.nan
+    for k in range(uint64(orders.shape[1])):
+        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shift)
+        orders[slot, k] = entry | (_starts(at, previous, slack, tolerance) << GROUP_BIT)
         previous = at
         a += uint64(not (is_one | is_staying))
         b += uint64(is_one)
         c += uint64(is_staying)
-        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, d, e, f, zero_down, one_up)
-        starts = _starts(at, other_previous, slack, tolerance)
-        orders[other_slot, k] = entry | (starts << GROUP_BIT)
-        n_other_groups += int64(starts)
-        other_previous = at
-        d += uint64(not (is_one | is_staying))
-        e += uint64(is_one)
-        f += uint64(is_staying)
-    tied[slot], tied[other_slot] = _is_tied(n_groups, n_samples), _is_tied(n_other_groups, n_samples)
 
 
 class Scratch(NamedTuple):
@@ -141,7 +117,7 @@ def make_scratch(n: int) -> Scratch:
 
 
 @kernel
-def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, orders, tied, scratch):
+def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, orders, scratch):
     """Fill the orders of features `first` to `last`.
 
     payload : uint32 per row, its number and, in the top bit, its class; `n_zero` rows are of class 0.
@@ -149,31 +125,14 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
     shift : float64 (feature, orientation, class).
     reach_size : float64 per feature, the largest finite shift (0: nothing is added, so only equal values are equal).
     slots : int64 (feature, orientation), the row of `orders`; the same twice where the orientations coincide.
-    tied : bool per slot, filled in: whether many samples of the order share a group.
     """
-    n, n_samples = X.shape[0], orders.shape[1]
+    n = X.shape[0]
     column, values, entries = scratch.column, scratch.values, scratch.entries
     moving, moving_at = scratch.moving, scratch.moving_at
     for feature in range(first, last):
         for row in range(n):
             column[row] = X[row, feature]
         argsort_column(column, scratch.bits, payload, scratch.packed, entries, values, scratch.counts)
-        slot = slots[feature, 0]
-        if slots[feature, 1] == slot:
-            # Nobody moves: the sorted rows as they are, each followed by its staying part.
-            k, n_groups, previous = 0, 0, np.nan
-            for i in range(n):
-                entry = uint32(entries[i] & LOW_HALF)
-                starts = uint32(values[i] > previous)
-                previous = values[i]
-                n_groups += int64(starts)
-                orders[slot, k] = entry | (starts << GROUP_BIT)
-                k += 1
-                if stays[entry >> CLASS_BIT]:
-                    orders[slot, k] = entry + uint32(n)
-                    k += 1
-            tied[slot] = _is_tied(n_groups, n_samples)
-            continue
         zero, one, stay = 0, n_zero + 1, 0
         for k in range(n):
             entry, value = uint32(entries[k] & LOW_HALF), values[k]
@@ -188,4 +147,8 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
             values[stay] = value
             stay += int64(stays[label])
         moving_at[n_zero] = moving_at[n + 1] = values[stay] = np.inf
-        _merge(moving, moving_at, n_zero, entries, values, shift, feature, reach_size[feature], orders, slots, tied)
+        for orientation in range(1 if slots[feature, 0] == slots[feature, 1] else 2):
+            _merge(
+                moving, moving_at, n_zero, entries, values, shift[feature, orientation, 0],
+                shift[feature, orientation, 1], reach_size[feature], orders, slots[feature, orientation],
+            )  # fmt: skip

@@ -7,7 +7,7 @@ from hardwood._kernels.orders import GROUP, ID_MASK
 
 
 @inner
-def partition(order, start, end, side, spill, tied):
+def partition(order, start, end, side, spill):
     """Move the samples whose bit in `side` is 0 to the front of `order[start:end]`, keeping the order on both sides.
 
     ::
@@ -16,41 +16,23 @@ def partition(order, start, end, side, spill, tied):
         after    a c f | B D E        left written in place, right through `spill`
 
     An entry that starts a group may leave while others of its group stay, so the mark is handed on: an entry starts a
-    group on its side if it is the first of its group there. Two ways to the same end: with few ties, a branch that is
-    nearly always taken; with many (`tied`), no branch. Indices are unsigned, which spares a check for negative ones.
+    group on its side if it is the first of its group there. Every entry is written to both sides: a branch that nobody
+    can predict costs more. Indices are unsigned, which spares a check for negative ones.
     """
     write, spilled, step = uint64(start), uint64(0), uint64(1)
-    mark_left, mark_right = uint32(0), uint32(0)
     group_left, group_right = write, spilled
-    if not tied:
-        for i in range(uint64(start), uint64(end)):
-            entry = order[i]
-            sample = entry & ID_MASK
-            right = uint64((side[sample >> uint32(5)] >> (sample & uint32(31))) & uint32(1))
-            if entry & GROUP:
-                group_left, group_right = write, spilled  # where this group begins on either side
-                order[write] = entry
-                spill[spilled] = entry
-            else:
-                order[write] = entry | GROUP if write == group_left else entry
-                spill[spilled] = entry | GROUP if spilled == group_right else entry
-            write += step - right
-            spilled += right
-    else:
-        for i in range(uint64(start), uint64(end)):
-            entry = order[i]
-            sample = entry & ID_MASK
-            right = uint32((side[sample >> uint32(5)] >> (sample & uint32(31))) & uint32(1))
-            mark = entry & GROUP
-            mark_left |= mark
-            mark_right |= mark
-            entry ^= mark
-            order[write] = entry | mark_left
-            spill[spilled] = entry | mark_right
-            write += step - uint64(right)
-            spilled += uint64(right)
-            # 0 - right is all ones where the sample went right: keep the left mark, drop the right one
-            mark_left &= uint32(0) - right
-            mark_right &= right - uint32(1)
+    for i in range(uint64(start), uint64(end)):
+        entry = order[i]
+        sample = entry & ID_MASK
+        right = uint64((side[sample >> uint32(5)] >> (sample & uint32(31))) & uint32(1))
+        if entry & GROUP:
+            group_left, group_right = write, spilled  # where this group begins on either side
+            order[write] = entry
+            spill[spilled] = entry
+        else:
+            order[write] = entry | GROUP if write == group_left else entry
+            spill[spilled] = entry | GROUP if spilled == group_right else entry
+        write += step - right
+        spilled += right
     for i in range(spilled):
         order[write + i] = spill[i]

@@ -35,14 +35,13 @@ def fill_orders(
     moves: growing.Moves,
     run: Callable[..., object],
     shares: list[tuple[int, int]],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sort all samples of every feature by their shifted position: uint32 (slot, sample), and which slots have ties."""
+) -> np.ndarray:
+    """Sort all samples of every feature by their shifted position: uint32 (slot, sample)."""
     n_samples = len(X) + int(splits[is_one].sum())
     orders = np.empty((int(moves.slots.max()) + 1, n_samples), dtype=np.uint32)
-    tied = np.zeros(len(orders), dtype=bool)
     payload = np.arange(len(X), dtype=np.uint32) | is_one.astype(np.uint32) << CLASS_BIT
     shift = moves.shift
     finite_reach = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
     context = (frozen(X), payload, int((is_one == 0).sum()), splits, shift, finite_reach, moves.slots)
-    run(presort, [(*context, *share, orders, tied, make_scratch(len(X))) for share in shares])
-    return orders, tied
+    run(presort, [(*context, *share, orders, make_scratch(len(X))) for share in shares])
+    return orders

@@ -148,7 +148,7 @@ def _prepare(
     """Sort every feature in both orientations, and weigh the samples."""
     rho = options.rho
     splits = attacks & (rho < 1.0)  # classes whose rows are two samples
-    orders, tied = fill_orders(X, is_one, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
+    orders = fill_orders(X, is_one, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
     class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
     weight = np.empty(0)
     if sample_weight is not None:
@@ -159,7 +159,6 @@ def _prepare(
     return growing.Samples(
         X=frozen(X),
         orders=orders,
-        tied=tied,
         weight=weight,
         weights=tuple((class_count * class_weight[:, None]).ravel().tolist()),
         parts=tuple(class_count.ravel().tolist()),
