@@ -5,6 +5,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from hardwood import (
 from hardwood._kernels import ensemble_rows
 from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
+from hardwood.verification import search
 from hardwood.verification.certify import margin
 from hardwood.verification.search import rounding_doubt
 from reference import attacking, enumerating
@@ -55,6 +57,21 @@ def forest() -> tuple[TreeEnsemble, RandomForestClassifier, np.ndarray, np.ndarr
     return as_ensemble(forest), forest, X[:60], table.target[:60]
 
 
+def check_distances(seed: int, norm: float) -> None:
+    """Compare distances in a random case with the nearest of all points."""
+    trees, rows, label, threat = random_case(seed)
+    reach = threat.resolve(trees.schema, trees.labels)
+    weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)
+    result = attack(trees, trees.schema.decode(rows), None, threat, norm=norm, feature_weight=weight)
+    np.testing.assert_array_equal(result.lower, result.distance)
+    for row, own, distance in zip(rows, label, result.distance, strict=True):
+        points = enumerating.adversarial_points(trees, row, own, reach)
+        nearest = np.inf
+        if len(points):
+            nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+        np.testing.assert_allclose(distance, nearest, rtol=1e-12, atol=1e-300)
+
+
 class TestAgainstEnumeration:
     @settings(max_examples=150)
     @given(st.integers(0, 2**32))
@@ -80,17 +97,14 @@ class TestAgainstEnumeration:
 
         Case 30239: sums in float32 that are equal to the cut, which is a float64.
         """
-        trees, rows, label, threat = random_case(seed)
-        reach = threat.resolve(trees.schema, trees.labels)
-        weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)
-        result = attack(trees, trees.schema.decode(rows), None, threat, norm=norm, feature_weight=weight)
-        np.testing.assert_array_equal(result.lower, result.distance)
-        for row, own, distance in zip(rows, label, result.distance, strict=True):
-            points = enumerating.adversarial_points(trees, row, own, reach)
-            nearest = np.inf
-            if len(points):
-                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
-            np.testing.assert_allclose(distance, nearest, rtol=1e-12, atol=1e-300)
+        check_distances(seed, norm)
+
+    @settings(max_examples=60)
+    @given(st.integers(0, 2**32))
+    def test_hard_distances(self, seed: int) -> None:
+        """Rows that are not done soon are searched ball by ball."""
+        with patch.object(search, "WORK", 3), patch.object(search, "PATIENCE", 1):
+            check_distances(seed, np.inf)
 
     @settings(max_examples=60)
     @given(st.integers(0, 2**32))

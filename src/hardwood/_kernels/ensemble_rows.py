@@ -48,6 +48,7 @@ class Task(NamedTuple):
     doubt: float  # how far float64 sums may be from the model's own
     rounding: float  # what adding up may lose per leaf
     max_work: int  # before the caller is asked
+    patience: int  # after being asked so often, distances are looked for ball by ball
 
 
 @part
@@ -73,15 +74,20 @@ def _is_answer(model, x, search, label):
 
 
 @inner
-def _collect(model, task, search, plus, minus):
-    """Collect the leaves within reach: whether there is room for them."""
-    slots, marks = search.slots, search.marks
-    n_trees, settled, total = collect(model, search, plus, minus)
+def _enclose(model, task, row, search, radius):
+    """Collect the leaves within reach and within a radius: (whether there is room for them, whether that is all)."""
+    slots, marks, axes, now = search.slots, search.marks, search.axes, search.now[0]
+    whole = True
+    locate(model, task.x[row], task.low[row], task.high[row], task.allowed[row], axes)
+    if task.goal == CHEAPEST:
+        whole = cut_ball(model, task, row, radius, axes)
+    now.n_active = list_active(axes)
+    n_trees, settled, total = collect(model, search, now.plus, now.minus)
     if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
-        return False
-    search.now[0].rounding = task.rounding * marks[n_trees]
+        return False, whole
+    now.rounding = task.rounding * marks[n_trees]
     begin(search, n_trees, settled, total)
-    return True
+    return True, whole
 
 
 @inner
@@ -157,20 +163,17 @@ def _approach(model, task, row, rival, search):
     For CHEAPEST, a ball is widened until there is an example in it. For LARGEST, the search begins with the best
     point that the climb comes to.
     """
-    axes, levels, now = search.axes, search.levels, search.now[0]
+    levels, now = search.levels, search.now[0]
     plus, minus, target = set_up(model, task.each[row].label, rival, task.doubt)
     if task.goal == LARGEST:
         plus, minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
-    now.target, now.without = target, 0.0
+    now.plus, now.minus, now.target, now.without = plus, minus, target, 0.0
+    now.slices = now.in_balls = 0
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
-        whole = True
-        locate(model, task.x[row], task.low[row], task.high[row], task.allowed[row], axes)
-        if task.goal == CHEAPEST:
-            whole = cut_ball(model, task, row, radius, axes)
-        now.n_active = list_active(axes)
-        if not _collect(model, task, search, plus, minus):
+        has_room, whole = _enclose(model, task, row, search, radius)
+        if not has_room:
             return NO_ROOM
         if levels[0].bound < target:
             now.without = radius
@@ -189,6 +192,61 @@ def _approach(model, task, row, rival, search):
     if halve and _halve(model, task, row, search):
         return NONE
     return UNFINISHED
+
+
+@inner
+def _start_balls(model, task, row, search):
+    """Begin anew with the ball of the best example; whether there is room."""
+    now = search.now[0]
+    has_room, _ = _enclose(model, task, row, search, now.best)
+    if has_room:
+        set_costs(model, task.x[row], task, search)
+        price_leaves(search)
+        now.in_balls, now.radius = 1, -1.0
+        if now.without == 0.0:
+            now.without = -1.0  # nothing is known of changes that are free
+    return has_room
+
+
+@inner
+def _search_balls(model, task, row, search):
+    """Search the ball halfway to the best example, and so on: NONE: it is the nearest; UNFINISHED; or NO_ROOM.
+
+    Slower than one search for the cheapest where that is easy: nothing is kept from one ball to the next. But a small
+    ball has few leaves, and is told to have no example long before the large one is known to have none that is cheaper.
+    """
+    levels, now = search.levels, search.now[0]
+    ball = np.int64(1)
+    levels[ball].trail = 0
+    while True:
+        found = False
+        if now.radius < 0.0:
+            below, above = find_costs(search, 0.5 * max(now.without + now.best, 0.0))
+            radius = below if below > now.without else above
+            if radius >= now.best:
+                return NONE
+            narrow_ball(model, search, radius, ball)
+            found = _improve(model, task, row, search, ball)
+            if not found:
+                levels[0].other_bound = -np.inf
+                levels[ball].bound, levels[ball].floor = np.inf, 0.0
+                now.level, now.fresh, now.radius = ball, 1, radius
+        if not found:
+            status = seek(
+                model, task.x[row], search, ANY, False, task.each[row].label, task.max_work, task.example[row]
+            )
+            if status in (UNFINISHED, NO_ROOM):
+                return status
+            undo(search, ball)
+            if status == NONE:
+                now.without = now.radius
+            else:
+                found = True
+                now.best = add_costs(search, False)
+            now.radius = -1.0
+        if found:
+            narrow_ball(model, search, now.best, np.int64(0))
+            now.trail = 0
 
 
 @inner
@@ -232,7 +290,12 @@ def search_rows(model, task, first, end, rival, resume, search):
                 status = _approach(model, task, row, other, search)
             resume = False
             before = now.best
-            if status == UNFINISHED:
+            is_hard = now.slices == task.patience and task.goal == CHEAPEST and task.norm == INFINITY_NORM
+            if status == UNFINISHED and is_hard and now.best < np.inf:
+                status = UNFINISHED if _start_balls(model, task, row, search) else NO_ROOM
+            if status == UNFINISHED and now.in_balls:
+                status = _search_balls(model, task, row, search)
+            elif status == UNFINISHED:
                 status = seek(
                     model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label,
                     task.max_work, task.example[row],
@@ -243,6 +306,7 @@ def search_rows(model, task, first, end, rival, resume, search):
                 return NO_ROOM, np.int64(row), np.int64(other)
             _note(task, search, status, other == last, row)
             if status == UNFINISHED:
+                now.slices += 1
                 return UNFINISHED, np.int64(row), np.int64(other)
             if status == FOUND:
                 break

@@ -68,6 +68,11 @@ NOW = np.dtype(
         ("rounding", np.float64),  # what adding up may lose
         ("earlier", np.float64),  # the bound of rivals before this one
         ("without", np.float64),  # a cost below which there is no answer
+        ("plus", np.int64),  # leaves count by this output
+        ("minus", np.int64),  # less that one (-1: none)
+        ("slices", np.int64),  # how often the caller has been asked whether to go on with the row
+        ("in_balls", np.int64),  # whether ball after ball is searched
+        ("radius", np.float64),  # of the ball that is being searched; -1 if none is
     ]
 )
 

@@ -21,6 +21,8 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
+# After so many looks a distance is not an easy one.
+PATIENCE = 8
 # What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Rows handed to a thread at a time.
@@ -134,6 +136,7 @@ class RowSearch:
         task = ensemble_rows.Task(
             x, low, high, allowed, each, example, self._weight, self._norm, goal, sign, self.doubt, self._rounding,
             max_work=0 if self.time_limit == 0 else WORK,
+            patience=PATIENCE,
         )  # fmt: skip
         chunks = [(task, start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         self._stop = self.interrupted = False
