@@ -111,22 +111,25 @@ def _count_left(mass, each, c, orientation):
 
 @inner
 def _try_flip(seats, mass, each, sums, c, movers, b, totals, criterion, min_leaf):
-    """Flip category `b` and score the set in both orientations; if it is the best so far, remember it and say so."""
+    """Flip category `b` and score the set; if it is the best so far, remember it and say so.
+
+    A set holds in one orientation at most. In the other one more zeros and fewer ones are on the left, so if the left
+    side leads in zeros here it leads there all the more.
+    """
     _flip(seats, mass, each, sums, movers, b)
-    improved = False
-    for orientation in range(2):
-        zero, one = sums[2 * orientation], sums[2 * orientation + 1]
-        score = gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1])
-        if score > sums[GAIN] * BETTER:
-            if min_leaf > 0.0:
-                rows = _count_left(mass, each, c, orientation)
-                if rows < min_leaf or totals[2] - rows < min_leaf:
-                    continue
-            sums[GAIN], sums[ORIENTATION] = score, orientation
-            for a in range(c):
-                each[a].best = each[a].left
-            improved = True
-    return improved
+    orientation = int64(sums[0] * totals[1] <= sums[1] * totals[0])
+    zero, one = sums[2 * orientation], sums[2 * orientation + 1]
+    score = gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1])
+    if score <= sums[GAIN] * BETTER:
+        return False
+    if min_leaf > 0.0:
+        rows = _count_left(mass, each, c, orientation)
+        if rows < min_leaf or totals[2] - rows < min_leaf:
+            return False
+    sums[GAIN], sums[ORIENTATION] = score, orientation
+    for a in range(c):
+        each[a].best = each[a].left
+    return True
 
 
 @part

@@ -1,10 +1,10 @@
 """How every kernel is compiled: the settings are decided once, here.
 
 Compiling is a cost users feel, once per installation. Three things keep it low: only what Python calls is given a
-Python wrapper (`kernel`), what only kernels call is not (`inner`), and short functions are pasted into their callers
-instead of being compiled, linked and optimised again at every level (`part`). For the same reason kernels allocate
-nothing: the caller does. Numba compiles a function anew for every constant it is handed (`int64(0)` is none, `0` is)
-and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
+Python wrapper and stored (`kernel`), what only kernels call is not (`inner`), and short functions are pasted into their
+callers instead of being compiled, linked and optimised again at every level (`part`). For the same reason kernels
+allocate nothing: the caller does. Numba compiles a function anew for every constant it is handed (`int64(0)` is none,
+`0` is) and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
 """
 
 import gc
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import event
+from numba.core.event import Event, Listener, register
 
-# cache: compiled once per installation. nogil: threads run kernels side by side.
+# nogil: threads run kernels side by side.
 # error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
 # _nrt: nothing is allocated, so references to arrays need not be counted: a tenth less to compile, and to call.
-_settings = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+_settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def _read_sources() -> str:
@@ -34,27 +34,26 @@ def _read_sources() -> str:
 _sources = _read_sources()
 
 
-def _compiled(**settings: Any) -> Callable[[Callable], Any]:
-    """Return a decorator that compiles with these settings and what all kernels share.
+def kernel(function: Callable) -> Any:
+    """Compile a function that Python calls, once per installation.
 
     Numba holds what it has stored to be current as long as the file of the function itself is unchanged, by its time
     and size. What the function calls, and the records it is handed, are in other files; after an upgrade it would run
     old code on new records. So here all kernels are current or none is.
     """
-    compile_ = njit(**_settings, **settings)
-
-    def decorate(function: Callable) -> Any:
-        dispatcher = compile_(function)
-        # There is no public way to say it; without these attributes numba's own rule holds (or nothing is compiled).
-        stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        if stored is not None:
-            stored._source_stamp = _sources
-        return dispatcher
-
-    return decorate
+    dispatcher = njit(**_settings, cache=True)(function)
+    # There is no public way to say it; without these attributes numba's own rule holds (or nothing is compiled).
+    stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if stored is not None:
+        stored._source_stamp = _sources
+    return dispatcher
 
 
-class _Rest(event.Listener):
+inner = njit(**_settings, no_cpython_wrapper=True)
+part = njit(**_settings, inline="always")
+
+
+class _Rest(Listener):
     """Lets the garbage collector rest while one of our kernels is compiled.
 
     It would look a thousand times through what the compiler has made, a tenth of the time, and find next to nothing.
@@ -62,23 +61,19 @@ class _Rest(event.Listener):
 
     _kernel: Any = None  # for whose sake it rests
 
-    def on_start(self, event: event.Event) -> None:
+    def on_start(self, event: Event) -> None:
         kernel = event.data["dispatcher"]
         if gc.isenabled() and kernel.py_func.__module__.startswith(f"{__package__}."):
             self._kernel = kernel
             gc.disable()
 
-    def on_end(self, event: event.Event) -> None:
+    def on_end(self, event: Event) -> None:
         if event.data["dispatcher"] is self._kernel:
             self._kernel = None
             gc.enable()
 
 
-event.register("numba:compile", _Rest())
-
-kernel = _compiled()
-inner = _compiled(no_cpython_wrapper=True)
-part = _compiled(inline="always")
+register("numba:compile", _Rest())
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

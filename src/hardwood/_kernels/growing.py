@@ -77,7 +77,7 @@ def _threshold(X, orders, slot, shift, here):
     return middle if low <= middle < high else low
 
 
-@inner
+@part
 def _search(samples, moves, limits, nodes, node, first, last, work):
     """Best split over `work.features[first:last]`: (gain, feature, orientation, cut).
 
@@ -187,14 +187,14 @@ def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tal
         if weight.shape[0]:
             tally[cell + 8] += weight[sample]
     for right in range(2):
-        child, cell = nodes[here.left + right], 4 * right
-        moving_zeros, zeros, moving_ones, ones = tally[cell], tally[cell + 1], tally[cell + 2], tally[cell + 3]
-        child.count = moving_zeros * parts[0] + zeros * parts[1] + moving_ones * parts[2] + ones * parts[3]
-        child.zero = moving_zeros * weights[0] + zeros * weights[1]
-        child.one = moving_ones * weights[2] + ones * weights[3]
-        if weight.shape[0]:
-            child.zero = tally[cell + 8] + tally[cell + 9]
-            child.one = tally[cell + 10] + tally[cell + 11]
+        child = nodes[here.left + right]
+        child.count = child.zero = child.one = 0.0
+        for k in range(4):
+            cell = 4 * right + k
+            total = tally[cell + 8] if weight.shape[0] else tally[cell] * weights[k]
+            child.count += tally[cell] * parts[k]
+            child.zero += total if k < 2 else 0.0
+            child.one += total if k >= 2 else 0.0
     return n_left
 
 

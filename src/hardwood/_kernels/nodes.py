@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64, uint64
 
-from hardwood._kernels.compiling import part
+from hardwood._kernels.compiling import inner, part
 
 # One record instead of many arrays: what a kernel is handed is what it has to be compiled for.
 NODE = np.dtype(
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     best_first: bool
 
 
-@part
+@inner
 def is_open(nodes, limits, node):
     """Whether the node may be split at all."""
     here = nodes[node]
@@ -62,7 +62,7 @@ def mix(state):
     return state ^ (state >> uint64(31))
 
 
-@part
+@inner
 def draw_features(seed, max_features, features):
     """Put the features in the order they are tried: as they come, or shuffled by the node's own seed."""
     n_features = features.shape[0]

@@ -30,7 +30,7 @@ TIE_TOLERANCE = 1e-9
 LAST = np.finfo(np.float64).max
 
 
-@part
+@inner
 def position(X, shift, feature, orientation, entry):
     """Where the attacker puts the sample of this entry on this feature."""
     n = X.shape[0]

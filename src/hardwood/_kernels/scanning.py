@@ -7,7 +7,7 @@ and what a sample weighs, comes in fours: class 0 moving, class 0 staying, class
 
 from numpy import int64, uint64
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner
 from hardwood._kernels.orders import CLASS_BIT, GROUP, ID_MASK
 from hardwood._kernels.scoring import GINI, ROUNDING, gain
 
@@ -19,7 +19,7 @@ SLACK = 1.0 + 1e-12
 MASK = 0xFFFF  # one of four counts in a number
 
 
-@part
+@inner
 def _weigh(counts, block, more, table):
     """Class weights of the samples before a block and of some more, whose four counts are packed in one number."""
     zero = (counts[block, 0] + (more & MASK)) * table[0] + (counts[block, 1] + ((more >> 16) & MASK)) * table[1]

@@ -18,7 +18,8 @@ def _sort_by_key(packed, buffer, counts):
     """Sort `key << 32 | payload` stably by the key, least significant digit first. The result is in `buffer`."""
     n = uint64(packed.shape[0])
     one, mask = uint64(1), uint64(DIGITS - 1)
-    for digit in range(PASSES):
+    passes = counts.shape[0]  # unlike PASSES no constant: the loops are not unrolled, which is all the same to run
+    for digit in range(passes):
         for bucket in range(DIGITS):
             counts[digit, bucket] = 0
     for i in range(n):
@@ -26,7 +27,7 @@ def _sort_by_key(packed, buffer, counts):
         counts[0, key & mask] += one
         counts[1, (key >> uint64(DIGIT_BITS)) & mask] += one
         counts[2, key >> uint64(2 * DIGIT_BITS)] += one
-    for digit in range(PASSES):
+    for digit in range(passes):
         offset = uint64(0)
         for bucket in range(DIGITS):
             count = counts[digit, bucket]
@@ -41,7 +42,7 @@ def _sort_by_key(packed, buffer, counts):
             counts[digit, bucket] += one
 
 
-@part
+@inner
 def _repair(column, packed, values):
     """Fetch the values in the new order, and put right by insertion what the key left unsorted.
 
@@ -98,10 +99,12 @@ def argsort_column(column, bits, payload, packed, buffer, values, counts):
         if _repair(column, buffer, values):
             return
     for i in range(n):
-        packed[i] = (_ordered(bits[i]) & LOW_HALF) << uint64(32) | uint64(payload[i])
-    _sort_by_key(packed, buffer, counts)
-    for i in range(n):
-        packed[i] = (_ordered(bits[buffer[i] & ROW_MASK]) & ~LOW_HALF) | (buffer[i] & LOW_HALF)
-    _sort_by_key(packed, buffer, counts)
+        buffer[i] = payload[i]
+    for half in range(2):
+        for i in range(n):
+            item = buffer[i] & LOW_HALF
+            key = _ordered(bits[item & ROW_MASK])
+            packed[i] = item | (key & ~LOW_HALF if half else key << uint64(32))
+        _sort_by_key(packed, buffer, counts)
     for i in range(n):
         values[i] = column[buffer[i] & ROW_MASK]
