@@ -102,8 +102,8 @@ class TestAgainstEnumeration:
     @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     def test_hard_distances(self, seed: int) -> None:
-        """Rows that are not done soon are searched ball by ball."""
-        with patch.object(search, "WORK", 3), patch.object(search, "PATIENCE", 1):
+        """Rows that are not done soon are searched in other ways."""
+        with patch.object(search, "WORK", 3), patch.object(search, "PATIENCE", 3):
             check_distances(seed, np.inf)
 
     @settings(max_examples=60)

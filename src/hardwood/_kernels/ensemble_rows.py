@@ -19,6 +19,10 @@ DONE = -1
 INFINITY_NORM = -1
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
 HALVINGS, FAILURES = 12, 4
+# The cheapest example is searched for in the ball of the best one. If that takes long, smaller balls are searched: they
+# may have a nearer example, or be known to have none. Then the cheapest is searched for again, and so on, with so many
+# times more work in every round. A ball may take a share of what the search for the cheapest may.
+GROWTH, SHARE = 4, 10
 
 
 ROW = np.dtype(
@@ -48,7 +52,7 @@ class Task(NamedTuple):
     doubt: float  # how far float64 sums may be from the model's own
     rounding: float  # what adding up may lose per leaf
     max_work: int  # before the caller is asked
-    patience: int  # after being asked so often, distances are looked for ball by ball
+    patience: int  # how much work is spent on a distance before it is looked for in another way
 
 
 @part
@@ -120,15 +124,54 @@ def _improve(model, task, row, search, level):
     return True
 
 
+@inner
+def _try_ball(model, task, row, search, max_work):
+    """Look for an example within a radius halfway to the best one.
+
+    UNFINISHED: there is more to do; NONE: the best example is the nearest; FOUND: it is as good as can be had in this
+    way; or NO_ROOM. What is farther than the best example is given up for good.
+    """
+    levels, now = search.levels, search.now[0]
+    ball, found = np.int64(1), False
+    if now.radius < 0.0:
+        below, above = find_costs(search, 0.5 * (now.least + now.best))
+        radius = below if below > now.least else above
+        if radius >= now.best:
+            # Nothing is known of changes that are free.
+            return NONE if now.least == now.without and now.least > 0.0 else FOUND
+        if now.failures == FAILURES:
+            return FOUND
+        levels[ball].trail = 0
+        narrow_ball(model, search, radius, ball)
+        found = _improve(model, task, row, search, ball)
+        levels[0].other_bound, levels[ball].bound, levels[ball].floor = -np.inf, np.inf, 0.0
+        now.level, now.fresh, now.spent, now.radius = ball, 1, 0, radius
+    if not found and max_work > 0:
+        status = seek(model, task.x[row], search, ANY, False, task.each[row].label, max_work, task.example[row])
+        now.spent += now.work
+        if status == NO_ROOM or (status == UNFINISHED and SHARE * now.spent < now.budget):
+            return status
+        if status == NONE:
+            now.without = now.radius
+        elif status == FOUND:
+            found = True
+            now.best = add_costs(search, False)
+    now.level, now.fresh = 0, 1
+    undo(search, ball)
+    if found:
+        narrow_ball(model, search, now.best, np.int64(0))
+        now.trail = 0
+    else:
+        now.least = now.radius
+        now.failures += now.without < now.radius
+    now.radius = -1.0
+    return UNFINISHED
+
+
 @part
 def _halve(model, task, row, search):
-    """Bring the best example nearer, by looking for one within smaller and smaller radii; whether it is the nearest.
-
-    First, bounds tell a radius without examples. What is farther than the best example is given up for good.
-    """
+    """Bring the best example nearer, the easy way; whether it is the nearest. First, bounds tell a radius without."""
     now = search.now[0]
-    ball, failures = np.int64(1), 0
-    search.levels[ball].trail = 0
     price_leaves(search)
     radius = now.best
     for _ in range(HALVINGS):
@@ -137,22 +180,11 @@ def _halve(model, task, row, search):
             now.without = middle
         else:
             radius = middle
-    least = now.without
+    now.least, now.failures, now.radius = now.without, 0, -1.0
     for _ in range(HALVINGS):
-        if failures == FAILURES:
-            return False
-        below, above = find_costs(search, 0.5 * (least + now.best))
-        radius = below if below > least else above
-        if radius >= now.best:
-            return least == now.without and least > 0.0  # nothing is known of changes that are free
-        narrow_ball(model, search, radius, ball)
-        if _improve(model, task, row, search, ball):
-            narrow_ball(model, search, now.best, np.int64(0))
-            now.trail = 0
-        else:
-            least = radius
-            failures += 1
-            undo(search, ball)
+        status = _try_ball(model, task, row, search, np.int64(0))
+        if status != UNFINISHED:
+            return status == NONE
     return False
 
 
@@ -169,7 +201,7 @@ def _approach(model, task, row, rival, search):
         plus, minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
     now.plus, now.minus, now.target, now.without = plus, minus, target, 0.0
-    now.slices = now.in_balls = 0
+    now.in_balls, now.budget, now.spent = 0, task.patience, 0
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
         has_room, whole = _enclose(model, task, row, search, radius)
@@ -202,51 +234,8 @@ def _start_balls(model, task, row, search):
     if has_room:
         set_costs(model, task.x[row], task, search)
         price_leaves(search)
-        now.in_balls, now.radius = 1, -1.0
-        if now.without == 0.0:
-            now.without = -1.0  # nothing is known of changes that are free
+        now.in_balls, now.least, now.failures, now.radius = 1, now.without, 0, -1.0
     return has_room
-
-
-@inner
-def _search_balls(model, task, row, search):
-    """Search the ball halfway to the best example, and so on: NONE: it is the nearest; UNFINISHED; or NO_ROOM.
-
-    Slower than one search for the cheapest where that is easy: nothing is kept from one ball to the next. But a small
-    ball has few leaves, and is told to have no example long before the large one is known to have none that is cheaper.
-    """
-    levels, now = search.levels, search.now[0]
-    ball = np.int64(1)
-    levels[ball].trail = 0
-    while True:
-        found = False
-        if now.radius < 0.0:
-            below, above = find_costs(search, 0.5 * max(now.without + now.best, 0.0))
-            radius = below if below > now.without else above
-            if radius >= now.best:
-                return NONE
-            narrow_ball(model, search, radius, ball)
-            found = _improve(model, task, row, search, ball)
-            if not found:
-                levels[0].other_bound = -np.inf
-                levels[ball].bound, levels[ball].floor = np.inf, 0.0
-                now.level, now.fresh, now.radius = ball, 1, radius
-        if not found:
-            status = seek(
-                model, task.x[row], search, ANY, False, task.each[row].label, task.max_work, task.example[row]
-            )
-            if status in (UNFINISHED, NO_ROOM):
-                return status
-            undo(search, ball)
-            if status == NONE:
-                now.without = now.radius
-            else:
-                found = True
-                now.best = add_costs(search, False)
-            now.radius = -1.0
-        if found:
-            narrow_ball(model, search, now.best, np.int64(0))
-            now.trail = 0
 
 
 @inner
@@ -277,6 +266,7 @@ def search_rows(model, task, first, end, rival, resume, search):
     """
     now = search.now[0]
     n_outputs = model.base_score.shape[0]
+    has_balls = task.goal == CHEAPEST and task.norm == INFINITY_NORM and task.max_work > 0
     for row in range(first, end):
         label = task.each[row].label
         last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
@@ -290,23 +280,25 @@ def search_rows(model, task, first, end, rival, resume, search):
                 status = _approach(model, task, row, other, search)
             resume = False
             before = now.best
-            is_hard = now.slices == task.patience and task.goal == CHEAPEST and task.norm == INFINITY_NORM
-            if status == UNFINISHED and is_hard and now.best < np.inf:
-                status = UNFINISHED if _start_balls(model, task, row, search) else NO_ROOM
             if status == UNFINISHED and now.in_balls:
-                status = _search_balls(model, task, row, search)
-            elif status == UNFINISHED:
+                status = _try_ball(model, task, row, search, min(task.max_work, now.budget // SHARE + 1))
+                if status == FOUND:
+                    status, now.in_balls, now.spent = UNFINISHED, 0, 0
+                    now.budget *= GROWTH
+            if status == UNFINISHED and not now.in_balls:
                 status = seek(
                     model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label,
-                    task.max_work, task.example[row],
+                    min(task.max_work, now.budget) if has_balls else task.max_work, task.example[row],
                 )  # fmt: skip
+                now.spent += now.work
+                if status == UNFINISHED and has_balls and now.best < np.inf and now.spent >= now.budget:
+                    status = UNFINISHED if _start_balls(model, task, row, search) else NO_ROOM
             if now.best < before or status == FOUND:
                 task.each[row].status = FOUND
             if status == NO_ROOM:
                 return NO_ROOM, np.int64(row), np.int64(other)
             _note(task, search, status, other == last, row)
             if status == UNFINISHED:
-                now.slices += 1
                 return UNFINISHED, np.int64(row), np.int64(other)
             if status == FOUND:
                 break

@@ -70,9 +70,13 @@ NOW = np.dtype(
         ("without", np.float64),  # a cost below which there is no answer
         ("plus", np.int64),  # leaves count by this output
         ("minus", np.int64),  # less that one (-1: none)
-        ("slices", np.int64),  # how often the caller has been asked whether to go on with the row
-        ("in_balls", np.int64),  # whether ball after ball is searched
-        ("radius", np.float64),  # of the ball that is being searched; -1 if none is
+        # A search for the nearest example: see ensemble_rows.
+        ("in_balls", np.int64),  # whether balls are searched
+        ("budget", np.int64),  # how much work may be spent before something else is tried
+        ("spent", np.int64),
+        ("radius", np.float64),  # of the ball that is searched; -1 if none is
+        ("least", np.float64),  # a radius within which no example has been found, though there may be one
+        ("failures", np.int64),  # how often none was found
     ]
 )
 

@@ -21,8 +21,8 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
-# After so many looks a distance is not an easy one.
-PATIENCE = 8
+# After so many leaves a distance is not an easy one.
+PATIENCE = 1_000_000
 # What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Rows handed to a thread at a time.
