@@ -24,7 +24,7 @@ from kernels.compiling import inner
 def value():
     return {value}
 """
-RUN = "from kernels.caller import call; print(call(), sum(call.stats.cache_hits.values()))"
+RUN = "import gc; from kernels.caller import call; print(call(), sum(call.stats.cache_hits.values()), gc.isenabled())"
 
 
 def run(folder: Path, value: int) -> str:
@@ -40,11 +40,12 @@ def run(folder: Path, value: int) -> str:
 
 
 def test_stored_kernels_are_current(tmp_path):
+    """And the garbage collector, which rests meanwhile, is at work again."""
     package = tmp_path / "kernels"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "caller.py").write_text(CALLER)
     shutil.copy(Path(hardwood.__file__).parent / "_kernels" / "compiling.py", package)
-    assert run(tmp_path, value=1) == "1 0"
-    assert run(tmp_path, value=1) == "1 1"
-    assert run(tmp_path, value=2) == "2 0"
+    assert run(tmp_path, value=1) == "1 0 True"
+    assert run(tmp_path, value=1) == "1 1 True"
+    assert run(tmp_path, value=2) == "2 0 True"
