@@ -11,11 +11,11 @@ import gc
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core.event import Event, Listener, register
 
 # nogil: threads run kernels side by side.
 # error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
@@ -34,6 +34,35 @@ def _read_sources() -> str:
 _sources = _read_sources()
 
 
+def _call(function: Callable, argument: Any) -> Any:
+    return function(argument)
+
+
+# CPython keeps the frames of a chain of calls in chunks of 16 KiB. A call that comes where a chunk is full takes a new
+# one from the system and gives it back, every time: a hundred times slower than other calls, and a compiler makes
+# millions. A frame that is too large for a chunk is given one of twice its size, and all it calls finds room there.
+_call_with_room = FunctionType(_call.__code__.replace(co_stacksize=1 << 16), globals())
+
+
+def _undisturbed(compiler: Callable) -> Callable:
+    """Let the compiler have a chunk of the stack to itself, and the garbage collector rest.
+
+    The collector would look a thousand times through what the compiler has made, a tenth of the time, and find next to
+    nothing.
+    """
+
+    def compile_signature(signature: Any) -> Any:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return _call_with_room(compiler, signature)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return compile_signature
+
+
 def kernel(function: Callable) -> Any:
     """Compile a function that Python calls, once per installation.
 
@@ -46,34 +75,13 @@ def kernel(function: Callable) -> Any:
     stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if stored is not None:
         stored._source_stamp = _sources
+    if hasattr(dispatcher, "compile"):
+        dispatcher.compile = _undisturbed(dispatcher.compile)
     return dispatcher
 
 
 inner = njit(**_settings, no_cpython_wrapper=True)
 part = njit(**_settings, inline="always")
-
-
-class _Rest(Listener):
-    """Lets the garbage collector rest while one of our kernels is compiled.
-
-    It would look a thousand times through what the compiler has made, a tenth of the time, and find next to nothing.
-    """
-
-    _kernel: Any = None  # for whose sake it rests
-
-    def on_start(self, event: Event) -> None:
-        kernel = event.data["dispatcher"]
-        if gc.isenabled() and kernel.py_func.__module__.startswith(f"{__package__}."):
-            self._kernel = kernel
-            gc.disable()
-
-    def on_end(self, event: Event) -> None:
-        if event.data["dispatcher"] is self._kernel:
-            self._kernel = None
-            gc.enable()
-
-
-register("numba:compile", _Rest())
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
