@@ -1,36 +1,40 @@
-"""The radix argsort against NumPy's."""
+"""The shifted orders of columns of every kind, where nobody moves, against NumPy's sort."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numba import njit
 
-from hardwood._kernels.sorting import DIGITS, LOW_HALF, PASSES, argsort_column
+from hardwood._kernels.orders import CLASS_BIT, GROUP, ID_MASK
+from hardwood.grow.presort import fill_orders, lay_out_moves
+from hardwood.reach import Reach
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
 
 
-@njit(error_model="numpy")
-def _argsort(column, bits, payload, packed, buffer, values, counts):
-    argsort_column(column, bits, payload, packed, buffer, values, counts)
+def run_one_by_one(function, calls):
+    """Call a function on several argument tuples."""
+    for call in calls:
+        function(*call)
 
 
-def check_argsort(column: np.ndarray) -> None:
-    """Sort, with something in the top bit of every third row's payload, and compare with NumPy."""
-    n = len(column)
-    column = column.astype(np.float64)
-    rows = np.arange(n, dtype=np.uint32)
-    payload = rows | np.where(rows % 3 == 0, np.uint32(1 << 31), np.uint32(0))
-    packed, buffer = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
-    values = packed.view(np.float64)  # they may share memory, as they do in the grower
-    counts = np.empty((PASSES, DIGITS), dtype=np.uint64)
-    _argsort(column, column.view(np.uint64), payload, packed, buffer, values, counts)
-    expected = np.argsort(column, kind="stable")
-    np.testing.assert_array_equal(values, column[expected])
-    np.testing.assert_array_equal(buffer & LOW_HALF, payload[expected])
+def check_orders(X: np.ndarray, n_shares: int = 1) -> None:
+    """Sort rows of both classes by every column: by value, then class, then row."""
+    n, n_features = X.shape
+    is_one = (np.arange(n) % 3 == 0).astype(np.uint8)
+    nobody = np.zeros(2, dtype=bool)
+    moves = lay_out_moves(Reach(np.zeros(n_features), np.zeros(n_features), [None] * n_features, nobody), nobody)
+    cuts = np.linspace(0, n_features, n_shares + 1).astype(int).tolist()
+    orders = fill_orders(X, is_one, nobody, moves, run_one_by_one, list(pairwise(cuts)))
+    for column, order in zip(X.T, orders, strict=True):
+        expected = np.lexsort([np.arange(n), is_one, column])
+        np.testing.assert_array_equal(order & ID_MASK, expected)
+        np.testing.assert_array_equal(order >> CLASS_BIT, is_one[expected])
+        np.testing.assert_array_equal((order & GROUP)[1:] > 0, column[expected[1:]] > column[expected[:-1]])
 
 
 def random_finite_bits(n: int) -> np.ndarray:
@@ -71,10 +75,17 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_equals_a_stable_argsort(name: str) -> None:
-    check_argsort(COLUMNS[name])
+def test_orders(name: str) -> None:
+    check_orders(COLUMNS[name][:, None])
+
+
+@pytest.mark.parametrize("n_shares", [1, 2])
+def test_crowded_columns_among_others(n_shares: int) -> None:
+    crowded = ["subnormal", "constant", "timestamps", "constant zero", "signed zeros beside the smallest"]
+    tables = [COLUMNS[name][:1000] for name in ["negative", *crowded, "large", "one huge outlier"]]
+    check_orders(np.column_stack(tables), n_shares)
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 60), elements=FINITE))
-def test_equals_a_stable_argsort_on_any_floats(column: np.ndarray) -> None:
-    check_argsort(column)
+def test_orders_of_any_floats(column: np.ndarray) -> None:
+    check_orders(column[:, None])

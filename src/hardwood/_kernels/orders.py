@@ -16,7 +16,7 @@ import numpy as np
 from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.sorting import DIGITS, LOW_HALF, PASSES, argsort_column
+from hardwood._kernels.sorting import DIGITS, LOW_HALF, PASSES, sort_column
 
 CLASS_BIT = uint32(31)
 GROUP_BIT = uint32(30)
@@ -92,7 +92,6 @@ class Scratch(NamedTuple):
     """What sorting one column needs. Where two share memory, one is free when the other is used."""
 
     column: np.ndarray  # float64 per row
-    bits: np.ndarray  # uint64: the column's memory
     packed: np.ndarray  # uint64 per row
     values: np.ndarray  # float64 per row and one more, the memory of packed: sorted; later of those that stay
     entries: np.ndarray  # uint64 per row and one more: sorted; later those that stay
@@ -106,7 +105,6 @@ def make_scratch(n: int) -> Scratch:
     moving_at, values = np.empty(n + 2), np.empty(n + 1)
     return Scratch(
         column=moving_at[:n],
-        bits=moving_at[:n].view(np.uint64),
         packed=values[:n].view(np.uint64),
         values=values,
         entries=np.empty(n + 1, dtype=np.uint64),
@@ -117,8 +115,10 @@ def make_scratch(n: int) -> Scratch:
 
 
 @kernel
-def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, orders, scratch):
-    """Fill the orders of features `first` to `last`.
+def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is_sorted, orders, scratch):
+    """Fill the orders of features `first` to `last`, up to one that is too crowded: which that is, or `last`.
+
+    The caller sorts it into `scratch.entries` and `scratch.values` and calls again with `is_sorted`.
 
     payload : uint32 per row, its number and, in the top bit, its class; `n_zero` rows are of class 0.
     stays : bool per class, whether its rows have a second sample that does not move.
@@ -132,7 +132,10 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
     for feature in range(first, last):
         for row in range(n):
             column[row] = X[row, feature]
-        argsort_column(column, scratch.bits, payload, scratch.packed, entries, values, scratch.counts)
+        if is_sorted:
+            is_sorted = False
+        elif not sort_column(column, payload, scratch.packed, entries, values, scratch.counts):
+            return feature
         zero, one, stay = 0, n_zero + 1, 0
         for k in range(n):
             entry, value = uint32(entries[k] & LOW_HALF), values[k]
@@ -147,8 +150,9 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, or
             values[stay] = value
             stay += int64(stays[label])
         moving_at[n_zero] = moving_at[n + 1] = values[stay] = np.inf
-        for orientation in range(1 if slots[feature, 0] == slots[feature, 1] else 2):
+        for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
             _merge(
                 moving, moving_at, n_zero, entries, values, shift[feature, orientation, 0],
                 shift[feature, orientation, 1], reach_size[feature], orders, slots[feature, orientation],
             )  # fmt: skip
+    return last

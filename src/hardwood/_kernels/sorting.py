@@ -8,7 +8,7 @@ from hardwood._kernels.compiling import inner, part
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 PASSES = 3  # 3 x 11 bits cover a 32-bit key
-SIGN = uint64(1 << 63)
+KEYS = float64(0xFFFFFFFF)
 LOW_HALF = uint64(0xFFFFFFFF)
 ROW_MASK = uint64(0x7FFFFFFF)
 
@@ -67,23 +67,14 @@ def _repair(column, packed, values):
 
 
 @part
-def _ordered(bits):
-    """Map the bits of a float to an integer of the same order."""
-    if bits == SIGN:
-        bits = uint64(0)  # -0.0 is equal to 0.0
-    return ~bits if bits & SIGN else bits | SIGN
-
-
-@part
-def argsort_column(column, bits, payload, packed, buffer, values, counts):
+def sort_column(column, payload, packed, buffer, values, counts):
     """Sort a column: its values into `values`, the rows' payloads into the low half of `buffer`, equal values by row.
 
-    The payload of a row is its number with whatever the caller packed into the top bit. `bits` is the column
-    seen as uint64. `packed` and `counts` are scratch; `packed` may share its memory with `values`.
+    The payload of a row is its number with whatever the caller packed into the top bit. `packed` and `counts` are
+    scratch; `packed` may share its memory with `values`.
 
-    A linear map to 32-bit keys needs three passes; what shares a key is put right by insertion. Where the
-    values crowd together (outliers, huge offsets) that would be slow, and all bits of the floats are sorted,
-    low half first: always linear, twice the passes.
+    The values are mapped linearly to 32-bit keys, and what shares a key is put right by insertion. Where too many
+    values crowd together for that (beside an outlier a billion times as far off) it gives up: False.
     """
     n = column.shape[0]
     low, high = column[0], column[0]
@@ -91,20 +82,10 @@ def argsort_column(column, bits, payload, packed, buffer, values, counts):
         value = column[i]
         low = value if value < low else low
         high = value if value > high else high
-    scale = float64(0xFFFFFFFF) / (high - low)
-    if 0.0 < scale < np.inf:
-        for i in range(n):
-            packed[i] = uint64((column[i] - low) * scale) << uint64(32) | uint64(payload[i])
-        _sort_by_key(packed, buffer, counts)
-        if _repair(column, buffer, values):
-            return
+    scale = KEYS / (high - low)
+    if not 0.0 < scale < np.inf:
+        return False
     for i in range(n):
-        buffer[i] = payload[i]
-    for half in range(2):
-        for i in range(n):
-            item = buffer[i] & LOW_HALF
-            key = _ordered(bits[item & ROW_MASK])
-            packed[i] = item | (key & ~LOW_HALF if half else key << uint64(32))
-        _sort_by_key(packed, buffer, counts)
-    for i in range(n):
-        values[i] = column[buffer[i] & ROW_MASK]
+        packed[i] = uint64((column[i] - low) * scale) << uint64(32) | uint64(payload[i])
+    _sort_by_key(packed, buffer, counts)
+    return _repair(column, buffer, values)

@@ -1,6 +1,7 @@
 """What is prepared once per tree: the attacker's moves as shifts, and every feature's shifted orders."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -43,5 +44,15 @@ def fill_orders(
     shift = moves.shift
     finite_reach = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
     context = (frozen(X), payload, int((is_one == 0).sum()), splits, shift, finite_reach, moves.slots)
-    run(presort, [(*context, *share, orders, make_scratch(len(X))) for share in shares])
+    run(_fill_share, [(context, *share, orders) for share in shares])
     return orders
+
+
+def _fill_share(context: tuple[Any, ...], first: int, last: int, orders: np.ndarray) -> None:
+    X, payload, *_ = context
+    scratch = make_scratch(len(X))
+    feature = presort(*context, first, last, False, orders, scratch)
+    while feature < last:
+        order = np.argsort(X[:, feature], kind="stable")
+        scratch.entries[:-1], scratch.values[:-1] = payload[order], X[order, feature]
+        feature = presort(*context, feature, last, True, orders, scratch)
