@@ -104,7 +104,7 @@ def _count_left(mass, each, c, orientation):
     for a in range(c):
         here = each[a]
         for label in range(2):
-            moves = here.inside == here.places if label == orientation else here.inside > 0
+            moves = here.inside >= 1 + (label == orientation) * (here.places - 1)
             rows += moves * mass[a, MOVE + ROWS + label] + here.left * mass[a, STAY + ROWS + label]
     return rows
 
@@ -170,8 +170,8 @@ def _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criteri
 
 @part
 def _set_out(seats, mass, each, active, c):
-    """Find the categories in play: (how many, whether any mover has a choice)."""
-    n_active, free = int64(0), False
+    """Find the categories in play: (how many, 1 if any mover has a choice)."""
+    n_active, free = int64(0), int64(0)
     for a in range(c):
         places, seat = 0, 0
         for b in range(c):
@@ -185,12 +185,12 @@ def _set_out(seats, mass, each, active, c):
                 mass[seat, STAY + k] += mass[a, MOVE + k]
                 mass[a, MOVE + k] = 0.0
     for b in range(c):
-        in_play = mass[b, STAY] + mass[b, STAY + 1] > 0.0
+        if mass[b, STAY] + mass[b, STAY + 1] > 0.0:
+            each[b].in_play = 1
         for a in range(c):
             if seats[a, b] and mass[a, MOVE] + mass[a, MOVE + 1] > 0.0:
-                in_play = free = True
-        if in_play:
-            each[b].in_play = 1
+                each[b].in_play = free = 1
+        if each[b].in_play:
             active[n_active] = b
             n_active += 1
     return n_active, free
@@ -216,15 +216,16 @@ def _sort_by_share(seats, mass, each, active, n_active, movers):
 
 
 @part
-def _place_unseen(seats, mass, each, sums, c, totals, criterion):
+def _place_unseen(seats, mass, each, sums, c, totals, criterion, min_leaf):
     """Make the best set the current one; categories never seen, the last code, join the heavier side if they can."""
     _restart(seats, mass, each, sums, c, c, c > 0)
-    at, unseen = 2 * int64(sums[ORIENTATION]), c - 1
+    at, unseen, best = 2 * int64(sums[ORIENTATION]), c - 1, sums[GAIN]
     to_left = 2.0 * (sums[at] + sums[at + 1]) >= totals[0] + totals[1]
     if (each[unseen].left == 1) != to_left:
-        _flip(seats, mass, each, sums, c, unseen)
-        if gain(criterion, 1.0 - at, sums[at], sums[at + 1], totals[0], totals[1]) < sums[GAIN]:
+        sums[GAIN] = best / (BETTER * BETTER)  # as good is good enough
+        if not _try_flip(seats, mass, each, sums, c, c, unseen, totals, criterion, min_leaf):
             _flip(seats, mass, each, sums, c, unseen)
+        sums[GAIN] = best
 
 
 @inner
@@ -237,13 +238,13 @@ def best_partition(seats, mass, each, active, sums, c, totals, criterion, min_le
     n_active, free = _set_out(seats, mass, each, active, c)
     if n_active < 2:
         return
-    movers = c if free else int64(0)
-    all_sets = free and n_active <= MAX_EXHAUSTIVE
-    for turn in range(1 if all_sets or not free else 2):
+    movers = c * free
+    all_sets = free & (n_active <= MAX_EXHAUSTIVE)
+    for turn in range(1 + free - all_sets):
         if not all_sets:
-            _sort_by_share(seats, mass, each, active, n_active, movers if turn == 0 else int64(0))
+            _sort_by_share(seats, mass, each, active, n_active, movers * (1 - turn))
         _walk(seats, mass, each, active, sums, c, movers, n_active, all_sets, totals, criterion, min_leaf)
-    if free and not all_sets:
+    if free > all_sets:
         _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criterion, min_leaf)
     if sums[GAIN] > 0.0:
-        _place_unseen(seats, mass, each, sums, c, totals, criterion)
+        _place_unseen(seats, mass, each, sums, c, totals, criterion, min_leaf)

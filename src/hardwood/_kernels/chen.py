@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.compiling import inner, kernel
 from hardwood._kernels.nodes import draw_features, is_open
 from hardwood._kernels.orders import CLASS_BIT, GROUP, ID_MASK
 from hardwood._kernels.scoring import gain
@@ -38,6 +38,14 @@ def make_tally() -> Tally:
 
 
 @inner
+def _weight_of(weight, sample):
+    """1 where all of a class weigh the same."""
+    if weight is None:
+        return 1.0
+    return weight[sample]
+
+
+@inner
 def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached):
     """Add the samples that are left of the threshold when they are moved up, or down."""
     for move in range(2):
@@ -48,7 +56,7 @@ def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reac
                 if int64(orders[slot, k] >> CLASS_BIT) == label:
                     if X[sample, feature] + shift[feature, move, label] > threshold:
                         break
-                    left[move, label] += weight[sample] if weight.shape[0] else 1.0
+                    left[move, label] += _weight_of(weight, sample)
                 k += 1
             reached[move, label] = k
 
@@ -116,7 +124,7 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
     for cut in range(start + 1, end):
         before, after = orders[slot, cut - 1], orders[slot, cut]
         sample = int64(before & ID_MASK)
-        left[OWN, int64(before >> CLASS_BIT)] += weight[sample] if weight.shape[0] else 1.0
+        left[OWN, int64(before >> CLASS_BIT)] += _weight_of(weight, sample)
         if not after & GROUP or cut - start < limits.min_leaf or end - cut < limits.min_leaf:
             continue
         low, high = X[sample, feature], X[int64(after & ID_MASK), feature]
@@ -132,12 +140,12 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
     return best, best_cut
 
 
-@part
-def _class_weights(samples):
+@inner
+def _class_weights(weight, weights):
     """What a row of either class weighs; 1 where the rows have weights of their own."""
-    if samples.weight.shape[0]:
-        return 1.0, 1.0
-    return samples.weights[0], samples.weights[2]
+    if weight is None:
+        return weights[0], weights[2]
+    return 1.0, 1.0
 
 
 @kernel
@@ -147,7 +155,7 @@ def search(samples, slots, doubts, limits, nodes, sides, node, first, last, feat
     Tries the features `first` to `last` in the order drawn. `sides` and `found_sides` are for splits by categories,
     which are not made here.
     """
-    weights = _class_weights(samples)
+    weights = _class_weights(samples.weight, samples.weights)
     for row in range(found.shape[0]):
         here, top = nodes[node + row], found[row]
         top.feature, top.orientation, top.gain = -1, 0, 0.0

@@ -15,7 +15,7 @@ from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.nodes import draw_features, is_open, mix
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK, position
 from hardwood._kernels.partitioning import partition
-from hardwood._kernels.scanning import scan_counts, scan_weights
+from hardwood._kernels.scanning import scan
 
 DONE, FULL, LARGE, NEW = 0, 1, 2, 3
 
@@ -28,7 +28,7 @@ class Samples(NamedTuple):
 
     X: np.ndarray
     orders: np.ndarray  # uint32 (slot, sample), see orders.py
-    weight: np.ndarray  # float64 per id; empty where class and kind say it all
+    weight: np.ndarray | None  # float64 per id; None where class and kind say it all (numba compiles for either)
     weights: tuple[float, float, float, float]  # then, the weight of a sample
     parts: tuple[float, float, float, float]  # what part of a row a sample is
     side: np.ndarray  # uint32, a bit per id: scratch, which child a sample goes to; small enough to stay in cache
@@ -78,41 +78,32 @@ def _threshold(X, orders, slot, shift, here):
 
 
 @part
-def _search(samples, moves, limits, nodes, node, first, last, work):
-    """Best split over `work.features[first:last]`: (gain, feature, orientation, cut).
+def _search(samples, moves, limits, here, first, last, work):
+    """Find the best split over `work.features[first:last]` and write it to `here`, the node or a copy of it.
 
-    Where features are searched elsewhere, the best split found there is already in the node.
+    Where features are searched elsewhere, the best split found there is in it already.
     """
-    best, best_feature, best_orientation, best_cut = 0.0, int64(-1), int64(0), int64(-1)
-    here = nodes[node]
-    start, end, zero, one, rows = here.start, here.end, here.zero, here.one, here.count
-    criterion, min_leaf = limits.criterion, limits.min_leaf
-    n = samples.X.shape[0]
-    orders, weight, slots, features = samples.orders, samples.weight, moves.slots, work.features
+    other, other_orientation, other_cut, other_gain = here.feature, here.orientation, here.cut, here.gain
+    here.feature, here.gain = -1, 0.0
+    slots = moves.slots
     for k in range(first, last):
-        if best_feature >= 0 and k >= limits.max_features:
+        if here.feature >= 0 and k >= limits.max_features:
             break
-        feature = features[k]
+        feature = work.features[k]
         if moves.elsewhere[feature]:
-            if feature == here.feature and here.gain > best:
-                best, best_feature, best_orientation, best_cut = here.gain, feature, here.orientation, here.cut
+            if feature == other and other_gain > here.gain:
+                here.feature, here.orientation, here.cut, here.gain = other, other_orientation, other_cut, other_gain
             continue
-        both = slots[feature, 0] == slots[feature, 1]
-        for orientation in range(1 if both else 2):
-            sign = 0.0 if both else 1.0 - 2.0 * orientation
-            slot = slots[feature, orientation]
-            if weight.shape[0]:
-                score, cut = scan_weights(
-                    orders, slot, start, end, n, weight, samples.parts, zero, one, rows, sign, criterion, min_leaf, best
-                )
-            else:
-                score, cut = scan_counts(
-                    orders, slot, start, end, n, samples.weights, samples.parts, zero, one, rows, sign, criterion,
-                    min_leaf, best, work.counts, work.bounds,
-                )  # fmt: skip
+        n_orders = 1 + (slots[feature, 0] != slots[feature, 1])  # one order serves both orientations
+        for orientation in range(n_orders):
+            score, cut = scan(
+                samples.orders, slots[feature, orientation], here.start, here.end, samples.X.shape[0], samples.weight,
+                samples.weights, samples.parts, here.zero, here.one, here.count,
+                (n_orders - 1) * (1.0 - 2.0 * orientation), limits.criterion, limits.min_leaf, here.gain, work.counts,
+                work.bounds,
+            )  # fmt: skip
             if cut >= 0:
-                best, best_feature, best_orientation, best_cut = score, feature, int64(orientation), cut
-    return best, best_feature, best_orientation, best_cut
+                here.feature, here.orientation, here.cut, here.gain = feature, orientation, cut, score
 
 
 @part
@@ -124,17 +115,13 @@ def _before(nodes, best_first, a, b):
 
 
 @inner
-def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node, score, feature, orientation, cut):
-    """Record the split that was found and put the node on the frontier, if the gain is worth it."""
-    if feature < 0 or score < limits.min_gain:
-        return
+def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node):
+    """Put a node on the frontier if the split that was found is worth it."""
     here = nodes[node]
-    here.feature = feature
-    here.orientation = orientation
-    here.gain = score
-    here.cut = cut
-    if cut >= 0:
-        here.threshold = _threshold(X, orders, slots[feature, orientation], shift, here)
+    if here.feature < 0 or here.gain < limits.min_gain:
+        return
+    if here.cut >= 0:
+        here.threshold = _threshold(X, orders, slots[here.feature, here.orientation], shift, here)
     at = sizes[WAITING]
     sizes[WAITING] += 1
     while at > 0 and _before(nodes, limits.best_first, node, heap[(at - 1) // 2]):
@@ -162,7 +149,7 @@ def _pop(nodes, best_first, heap, sizes):
     return top
 
 
-@part
+@inner
 def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally):
     """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
     here = nodes[node]
@@ -184,21 +171,22 @@ def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tal
         n_left += 1 - right
         cell = 4 * right + 2 * label + kind
         tally[cell] += 1.0
-        if weight.shape[0]:
+        if weight is not None:
             tally[cell + 8] += weight[sample]
     for right in range(2):
         child = nodes[here.left + right]
-        child.count = child.zero = child.one = 0.0
+        child.count = 0.0
         for k in range(4):
             cell = 4 * right + k
-            total = tally[cell + 8] if weight.shape[0] else tally[cell] * weights[k]
+            if weight is None:
+                tally[cell + 8] = tally[cell] * weights[k]
             child.count += tally[cell] * parts[k]
-            child.zero += total if k < 2 else 0.0
-            child.one += total if k >= 2 else 0.0
+        child.zero = tally[4 * right + 8] + tally[4 * right + 9]
+        child.one = tally[4 * right + 10] + tally[4 * right + 11]
     return n_left
 
 
-@inner
+@part
 def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes, sizes, node, tally):
     """Make a frontier node's two children; whether their samples still have to be partitioned."""
     here = nodes[node]
@@ -219,12 +207,12 @@ def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes,
     return is_open(nodes, limits, here.left) or is_open(nodes, limits, here.left + 1)
 
 
-@inner
+@part
 def _divide(orders, slots, side, nodes, node, first, last, spill):
     """Partition the orders of features `first` to `last` between a node's children."""
     here = nodes[node]
     for feature in range(first, last):
-        for orientation in range(1 if slots[feature, 0] == slots[feature, 1] else 2):
+        for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
             if feature == here.feature and orientation == here.orientation and here.cut >= 0:
                 continue  # the cut divides this order already
             slot = slots[feature, orientation]
@@ -246,13 +234,8 @@ def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
             sizes[EVALUATED] += 1
             if is_open(nodes, limits, node):
                 draw_features(nodes[node].seed, limits.max_features, work.features)
-                score, feature, orientation, cut = _search(
-                    samples, moves, limits, nodes, node, int64(0), n_features, work
-                )
-                _settle(
-                    samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, heap, sizes, node, score,
-                    feature, orientation, cut,
-                )  # fmt: skip
+                _search(samples, moves, limits, nodes[node], int64(0), n_features, work)
+                _settle(samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, heap, sizes, node)
         if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
             return DONE, int64(-1)
         if sizes[NODES] + 2 > nodes.shape[0]:
@@ -276,20 +259,19 @@ def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
 
 
 @kernel
-def search(samples, moves, limits, nodes, node, first, last, work):
-    """Best split of a node over features `first` to `last` in the order drawn: (gain, feature, orientation, cut)."""
-    if not is_open(nodes, limits, node):
-        return 0.0, int64(-1), int64(0), int64(-1)
-    draw_features(nodes[node].seed, limits.max_features, work.features)
-    return _search(samples, moves, limits, nodes, node, first, last, work)
+def search(samples, moves, limits, found, first, last, work):
+    """Find the best split over features `first` to `last` in the order drawn; `found` is a copy of a node."""
+    here = found[0]
+    if is_open(found, limits, int64(0)):
+        draw_features(here.seed, limits.max_features, work.features)
+        _search(samples, moves, limits, here, first, last, work)
 
 
 @kernel
-def settle(samples, moves, limits, nodes, frontier, node, score, feature, orientation, cut):
-    """Record the split that was found."""
+def settle(samples, moves, limits, nodes, frontier, node):
+    """Put a node on the frontier if the split that was found is worth it."""
     _settle(
-        samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, frontier.heap, frontier.sizes, node, score,
-        feature, orientation, cut,
+        samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, frontier.heap, frontier.sizes, node
     )  # fmt: skip
 
 

@@ -64,12 +64,11 @@ def mix(state):
 
 @inner
 def draw_features(seed, max_features, features):
-    """Put the features in the order they are tried: as they come, or shuffled by the node's own seed."""
+    """Put the features in the order they are tried: as they are, or shuffled by the node's own seed."""
     n_features = features.shape[0]
-    for i in range(n_features):
-        features[i] = i
     if max_features < n_features:
-        for i in range(n_features - 1):
+        for i in range(n_features):
             seed = mix(seed + uint64(0x9E3779B97F4A7C15))
-            j = i + int64(seed % uint64(n_features - i))
-            features[i], features[j] = features[j], features[i]
+            j = int64(seed % uint64(i + 1))
+            features[i] = features[j]
+            features[j] = i

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import int64
 
 from hardwood._kernels.categories import GAIN, ORIENTATION, ROWS, STAY, best_partition
-from hardwood._kernels.compiling import kernel, part
+from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.nodes import draw_features, is_open
 from hardwood._kernels.orders import CLASS_BIT, ID_MASK
 
@@ -47,7 +47,7 @@ def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
         child, parent = parent, nodes[parent].parent
 
 
-@part
+@inner
 def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature, c, mass):
     """Add up the node's samples by category."""
     for b in range(c):
@@ -61,7 +61,10 @@ def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature
         stays = int64(sample >= n)
         code = int64(X[sample - n * stays, feature])
         at = label if attacks[label] and not stays else label + STAY
-        mass[code, at] += weight[sample] if weight.shape[0] else weights[2 * label + stays]
+        if weight is None:
+            mass[code, at] += weights[2 * label + stays]
+        else:
+            mass[code, at] += weight[sample]
         mass[code, at + ROWS] += parts[2 * label + stays]
 
 
@@ -70,12 +73,12 @@ def _lay_sides(each, orientation, c, attacks, row, found_sides):
     """Say what the best partition does to each category."""
     for a in range(c):
         here = each[a]
-        bits = 0 if here.in_play else IDLE
+        bits = IDLE * (1 - here.in_play)
         for label in range(2):
-            stays_left = moves_left = here.left == 1
+            stays = moves = 1 - here.left
             if attacks[label]:
-                moves_left = here.inside > 0 if label != orientation else here.inside == here.places
-            bits |= (2 * (not stays_left) + (not moves_left)) << (2 * label)
+                moves = int64(here.inside < 1 + (label == orientation) * (here.places - 1))
+            bits |= (2 * stays + moves) << (2 * label)
         found_sides[row, a] = bits
 
 

@@ -117,17 +117,44 @@ def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
 
 
 @inner
-def scan_counts(
-    orders, slot, start, end, n, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor,
-    counts, bounds,
+def _scan_weights(
+    orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
+):
+    """Best cut where every sample has a weight of its own: see `scan`."""
+    best, best_cut = floor, int64(-1)
+    left_zero, left_one, left_rows = 0.0, 0.0, 0.0
+    for i in range(start, end - 1):
+        sample = int64(orders[slot, i] & ID_MASK)
+        if orders[slot, i] >> CLASS_BIT:
+            left_one += weight[sample]
+            left_rows += rows[3] if sample >= n else rows[2]
+        else:
+            left_zero += weight[sample]
+            left_rows += rows[1] if sample >= n else rows[0]
+        if not orders[slot, i + 1] & GROUP:
+            continue
+        score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
+        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
+            best, best_cut = score, i + 1
+    return best, best_cut
+
+
+@inner
+def scan(
+    orders, slot, start, end, n, weight, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
+    floor, counts, bounds,
 ):  # fmt: skip
-    """Best cut of a node's samples on one order, where a sample's weight follows from its class and kind.
+    """Best cut of a node's samples on one order, which weigh what `weight` says, or `weights` if it is None.
 
     Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
 
     Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
     first, and only the blocks that may hold a better cut than the best known are looked into.
     """
+    if weight is not None:
+        return _scan_weights(
+            orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
+        )
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
     best, best_cut = floor, int64(-1)
@@ -156,27 +183,4 @@ def scan_counts(
                 orders, slot, begin, stop, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign,
                 criterion, min_leaf, best, best_cut,
             )  # fmt: skip
-    return best, best_cut
-
-
-@inner
-def scan_weights(
-    orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
-):
-    """The same where every sample has a weight of its own."""
-    best, best_cut = floor, int64(-1)
-    left_zero, left_one, left_rows = 0.0, 0.0, 0.0
-    for i in range(start, end - 1):
-        sample = int64(orders[slot, i] & ID_MASK)
-        if orders[slot, i] >> CLASS_BIT:
-            left_one += weight[sample]
-            left_rows += rows[3] if sample >= n else rows[2]
-        else:
-            left_zero += weight[sample]
-            left_rows += rows[1] if sample >= n else rows[0]
-        if not orders[slot, i + 1] & GROUP:
-            continue
-        score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
-        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
-            best, best_cut = score, i + 1
     return best, best_cut

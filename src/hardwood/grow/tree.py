@@ -34,7 +34,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +149,7 @@ def _prepare(
     splits = attacks & (rho < 1.0)  # classes whose rows are two samples
     orders = fill_orders(X, is_one, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
     class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
-    weight = np.empty(0)
+    weight = None
     if sample_weight is not None:
         row_weight = sample_weight * class_weight[is_one]
         weight = row_weight * class_count[is_one, 0]
@@ -221,7 +220,7 @@ class _Grower:
     def plant(self, is_one: np.ndarray, seed: int) -> None:
         """Make the root."""
         samples = self.samples
-        if len(samples.weight):
+        if samples.weight is not None:
             label = np.tile(is_one, len(samples.weight) // len(is_one))
             zero, one = np.bincount(label, samples.weight, minlength=2)
         else:
@@ -263,17 +262,20 @@ class _Grower:
     def _evaluate(self, node: int, works: list[_Workspace]) -> None:
         """Find a node's best split, the features shared out among the threads."""
         n_features = self.samples.X.shape[1]
-        context = (self.samples, self.moves, self.limits, self.nodes)
+        context = (self.samples, self.moves, self.limits)
         self.frontier.sizes[growing.EVALUATED] += 1
         begin, end = 0, min(self.limits.max_features, n_features)
         while begin < n_features:  # once, unless none of the first max_features features can split
             shares = list(zip(_shares((begin, end), self.n_threads), works, strict=False))
             if self.search is not None:
                 self._share_search(self.search, node, shares)
-            found = self.run(growing.search, [(*context, node, *share, work.numbers) for share, work in shares])
-            best = max(found, key=itemgetter(0))  # the first of equals, as in one thread
-            if best[1] >= 0:
-                growing.settle(*context, self.frontier, node, *best)
+            found = np.tile(self.nodes[node : node + 1], (len(shares), 1))
+            self.run(
+                growing.search, [(*context, found[k], *share, work.numbers) for k, (share, work) in enumerate(shares)]
+            )
+            self.nodes[node] = found[found["gain"].argmax(), 0]  # the first of equals, as in one thread
+            if self.nodes["feature"][node] >= 0:
+                growing.settle(*context, self.nodes, self.frontier, node)
                 return
             begin, end = end, end + 1
 
@@ -304,7 +306,7 @@ class _Grower:
         n_blocks = n_samples // BLOCK + 3
         return _Workspace(
             numbers=growing.Workspace(
-                features=np.empty(self.samples.X.shape[1], dtype=np.int64),
+                features=np.arange(self.samples.X.shape[1], dtype=np.int64),
                 counts=np.zeros((n_blocks, 4), dtype=np.int64),
                 bounds=np.empty(n_blocks),
                 tally=np.empty(16),
