@@ -49,18 +49,16 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
 
 
 def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
-    """Return a cost to begin with: a gap between neighbouring thresholds. Too small costs little, it is doubled.
+    """Return a cost to begin with: half the width of a narrow leaf. Too small costs little, it is doubled.
 
     As the search has costs: squared distances in the L2 norm.
     """
     if norm == 0:
         return np.inf
     prepared = prepare(ensemble)
-    first, last = prepared.model.features["threshold_start"], prepared.model.features["threshold_end"] - 1
-    several = np.flatnonzero((last > first) & (weight[prepared.used] > 0.0))
-    first, last = first[several], last[several]
-    thresholds = prepared.model.thresholds
-    with np.errstate(over="ignore"):  # a split that only parts what is missing has the largest number as threshold
-        gaps = weight[prepared.used[several]] * (thresholds[last] - thresholds[first]) / (last - first)
-    radius = min(float(np.median(gaps)), LARGEST_GUESS) if len(gaps) else 1.0
+    feature, width = prepared.widths
+    with np.errstate(over="ignore"):
+        costs = 0.5 * weight[prepared.used][feature] * width
+    costs = np.sort(costs[costs > 0.0])
+    radius = min(float(costs[len(costs) // 4]), LARGEST_GUESS) if len(costs) else 1.0
     return radius**2 if norm == 2 else radius

@@ -91,6 +91,24 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     )
 
 
+def measure_leaves(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Return how wide leaves are, where they have bounds on both sides: features and widths, some 1,000 of them at most.
+
+    If no leaf has, the average gap between a feature's thresholds.
+    """
+    thresholds, sides = model.thresholds, model.sides[: model.side_start[-1]]
+    first, last = model.features["threshold_start"], model.features["threshold_end"] - 1
+    axis = sides["axis"]
+    bounded = np.flatnonzero((sides["first"] > 0) & (first[axis] + sides["last"] <= last[axis]))
+    bounded = bounded[:: len(bounded) // 1000 + 1]
+    several = np.flatnonzero(last > first)
+    with np.errstate(over="ignore"):  # a split that only parts what is missing has the largest number as threshold
+        if not len(bounded):
+            return several, (thresholds[last[several]] - thresholds[first[several]]) / (last - first)[several]
+        axis, sides = axis[bounded], sides[bounded]
+        return axis, thresholds[first[axis] + sides["last"]] - thresholds[first[axis] + sides["first"] - 1]
+
+
 def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
     """Allocate what one thread needs for rows that reach some `scale` thousand leaves."""
     # Each axis has a spare cell.

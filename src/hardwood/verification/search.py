@@ -17,7 +17,7 @@ from hardwood._kernels.ensemble_state import Search
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
 from hardwood.verification.answers import Answers
-from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace
+from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
@@ -56,6 +56,7 @@ class Prepared:
     used: np.ndarray  # these columns
     model: Model
     doubt: float
+    widths: tuple[np.ndarray, np.ndarray]  # of some leaves: feature, and how wide the leaf is there
     spare: list[tuple[int, Search]]  # of threads that are done, with their scale
 
 
@@ -66,7 +67,8 @@ def prepare(ensemble: TreeEnsemble) -> Prepared:
     """Lay an ensemble out for searching, or take what was laid out before."""
     if ensemble not in _prepared:
         narrow, used = drop_unused(ensemble)
-        _prepared[ensemble] = Prepared(narrow, used, make_model(narrow), rounding_doubt(narrow), [])
+        model = make_model(narrow)
+        _prepared[ensemble] = Prepared(narrow, used, model, rounding_doubt(narrow), measure_leaves(model), [])
     return _prepared[ensemble]
 
 
