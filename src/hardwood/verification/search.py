@@ -25,6 +25,7 @@ WORK = 1_000_000
 PATIENCE = 1_000_000
 # What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
+_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=ensemble_rows.ROW)
 # Rows handed to a thread at a time.
 CHUNK = 16
 
@@ -131,8 +132,8 @@ class RowSearch:
         n_rows = len(matrix)
         x = matrix[:, self.used] if self._narrow else matrix
         low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
-        each = np.array([(0, UNFINISHED, np.inf, guess, 0.0)], dtype=ensemble_rows.ROW).repeat(n_rows)
-        each["label"] = label
+        each = _UNKNOWN.repeat(n_rows)
+        each["label"], each["distance"] = label, guess
         example = np.empty(x.shape)
         example.fill(np.nan)
         task = ensemble_rows.Task(
