@@ -8,6 +8,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_state import add_costs
+from hardwood._kernels.nodes import mix
 
 
 @inner
@@ -101,6 +102,19 @@ def _start(model, search, fresh):
                 some = np.int64(axis)
         if some >= 0:
             axes[some].chosen = 1
+
+
+@inner
+def scatter(model, search, seed):
+    """Choose cells of the box at random, to climb from; categories stay as they are. The next seed."""
+    axes, now = search.axes, search.now[0]
+    n_features = model.features.shape[0]
+    for i in range(now.n_active):
+        axis = axes[i].active
+        if axis < n_features:
+            seed = mix(seed + np.uint64(0x9E3779B97F4A7C15))
+            axes[axis].chosen = axes[axis].low + np.int64(seed % np.uint64(axes[axis].high - axes[axis].low + 1))
+    return seed
 
 
 @inner

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
-from hardwood._kernels.ensemble_climb import climb, descend
+from hardwood._kernels.ensemble_climb import climb, descend, scatter
 from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
 from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
 from hardwood._kernels.ensemble_state import add_costs, begin, copy_point, open_bounds, undo, write_point
@@ -20,9 +20,10 @@ INFINITY_NORM = -1
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
 HALVINGS, FAILURES = 12, 4
 # The cheapest example is searched for in the ball of the best one. If that takes long, smaller balls are searched: they
-# may have a nearer example, or be known to have none. Then the cheapest is searched for again, and so on, with so many
-# times more work in every round. A ball may take a share of what the search for the cheapest may.
-GROWTH, SHARE = 4, 10
+# may have a nearer example, or be known to have none. Then the cheapest is searched for again, in another order, and so
+# on, with so many times more work in every round. A ball may take a share of what the search for the cheapest may, and
+# is climbed in from so many random points first. How long a search takes is a matter of luck: hence all the variety.
+GROWTH, SHARE, SCATTERED = 4, 10, 10
 
 
 ROW = np.dtype(
@@ -144,6 +145,12 @@ def _try_ball(model, task, row, search, max_work):
         levels[ball].trail = 0
         narrow_ball(model, search, radius, ball)
         found = _improve(model, task, row, search, ball)
+        # From anywhere in the ball; every time a ball is tried again, from elsewhere.
+        seed, scattered = np.uint64(now.budget + now.failures), 0 if max_work > 0 else SCATTERED
+        while not found and scattered < SCATTERED:
+            seed = scatter(model, search, seed)
+            found = _improve(model, task, row, search, ball)
+            scattered += 1
         levels[0].other_bound, levels[ball].bound, levels[ball].floor = -np.inf, np.inf, 0.0
         now.level, now.fresh, now.spent, now.radius = ball, 1, 0, radius
     if not found and max_work > 0:
@@ -201,7 +208,7 @@ def _approach(model, task, row, rival, search):
         plus, minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         target = -np.inf
     now.plus, now.minus, now.target, now.without = plus, minus, target, 0.0
-    now.in_balls, now.budget, now.spent = 0, task.patience, 0
+    now.near_first, now.in_balls, now.budget, now.spent = task.norm != INFINITY_NORM, 0, task.patience, 0
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
         has_room, whole = _enclose(model, task, row, search, radius)
@@ -285,6 +292,7 @@ def search_rows(model, task, first, end, rival, resume, search):
                 if status == FOUND:
                     status, now.in_balls, now.spent = UNFINISHED, 0, 0
                     now.budget *= GROWTH
+                    now.near_first = 1 - now.near_first
             if status == UNFINISHED and not now.in_balls:
                 status = seek(
                     model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label,

@@ -303,7 +303,7 @@ def _cut_conflict(search, level, n_touched):
 @inner
 def _order_halves(search, level, total, together, goal, additive):
     """Note bounds of both halves, and which one is put off: the dearer one, or the one that loses more."""
-    axes, levels, cells = search.axes, search.levels, search.cells
+    axes, levels, cells, near_first = search.axes, search.levels, search.cells, search.now[0].near_first == 1
     axis, cut = levels[level].axis, levels[level].cell
     at = axes[axis].start
     loss_low = loss_high = 0.0
@@ -324,7 +324,9 @@ def _order_halves(search, level, total, together, goal, additive):
                 floor_low = min(floor_low, cost)
             else:
                 floor_high = min(floor_high, cost)
-    low_first = floor_low < floor_high or (floor_low == floor_high and loss_low <= loss_high)
+    low_first = loss_low <= loss_high
+    if floor_low != floor_high and (near_first or loss_low == loss_high):
+        low_first = floor_low < floor_high
     levels[level].side = 1 if low_first else 0
     levels[level].other_bound = total - (loss_high if low_first else loss_low)
     levels[level].other_floor = floor_high if low_first else floor_low

@@ -71,6 +71,7 @@ NOW = np.dtype(
         ("plus", np.int64),  # leaves count by this output
         ("minus", np.int64),  # less that one (-1: none)
         # A search for the nearest example: see ensemble_rows.
+        ("near_first", np.int64),  # whether the nearer half of a box is searched first, or the more promising one
         ("in_balls", np.int64),  # whether balls are searched
         ("budget", np.int64),  # how much work may be spent before something else is tried
         ("spent", np.int64),
