@@ -92,9 +92,9 @@ def make_model(ensemble: TreeEnsemble) -> Model:
 
 
 def measure_leaves(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Return how wide leaves are, where they have bounds on both sides: features and widths, some 1,000 of them at most.
+    """Return features and widths of leaves that have bounds on both sides there, some 1,000 at most.
 
-    If no leaf has, the average gap between a feature's thresholds.
+    Where no leaf has, the average gaps between the thresholds of features.
     """
     thresholds, sides = model.thresholds, model.sides[: model.side_start[-1]]
     first, last = model.features["threshold_start"], model.features["threshold_end"] - 1
