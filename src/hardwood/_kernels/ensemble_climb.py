@@ -8,7 +8,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_state import add_costs
-from hardwood._kernels.nodes import mix
+from hardwood._kernels.nodes import NEXT, mix
 
 
 @inner
@@ -112,7 +112,7 @@ def scatter(model, search, seed):
     for i in range(now.n_active):
         axis = axes[i].active
         if axis < n_features:
-            seed = mix(seed + np.uint64(0x9E3779B97F4A7C15))
+            seed = mix(seed + NEXT)
             axes[axis].chosen = axes[axis].low + np.int64(seed % np.uint64(axes[axis].high - axes[axis].low + 1))
     return seed
 

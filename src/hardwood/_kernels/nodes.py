@@ -41,6 +41,9 @@ class Limits(NamedTuple):
     best_first: bool
 
 
+NEXT = uint64(0x9E3779B97F4A7C15)  # from one number drawn by `mix` to the next
+
+
 @inner
 def is_open(nodes, limits, node):
     """Whether the node may be split at all."""
@@ -68,7 +71,7 @@ def draw_features(seed, max_features, features):
     n_features = features.shape[0]
     if max_features < n_features:
         for i in range(n_features):
-            seed = mix(seed + uint64(0x9E3779B97F4A7C15))
+            seed = mix(seed + NEXT)
             j = int64(seed % uint64(i + 1))
             features[i] = features[j]
             features[j] = i
