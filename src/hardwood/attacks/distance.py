@@ -57,7 +57,7 @@ def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> flo
         return np.inf
     prepared = prepare(ensemble)
     feature, width = prepared.widths
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # widths may be infinite, and weights 0
         costs = 0.5 * weight[prepared.used][feature] * width
     costs = np.sort(costs[costs > 0.0])
     radius = min(float(costs[len(costs) // 4]), LARGEST_GUESS) if len(costs) else 1.0
