@@ -31,7 +31,7 @@ from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
 from hardwood.verification import search
 from hardwood.verification.certify import margin
-from hardwood.verification.search import rounding_doubt
+from hardwood.verification.search import measure_rounding
 from reference import attacking, enumerating
 
 LINKS = ["probability", "logistic", "softmax", "score"]
@@ -116,7 +116,7 @@ class TestAgainstEnumeration:
         for k, (row, own) in enumerate(zip(rows, label, strict=True)):
             points = enumerating.reachable_points(trees, row, own, reach)
             worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
-            doubt = rounding_doubt(trees) + 1e-6  # the division is rounded, too
+            doubt = measure_rounding(trees).doubt + 1e-6  # the division is rounded, too
             assert certificate.lower[k] - doubt <= worst <= certificate.upper[k] + doubt
 
 
@@ -137,7 +137,7 @@ class TestRegression:
         reach = threat.resolve(trees.schema)
         tolerance = float(np.random.default_rng(seed).choice([0.0, 0.5, 2.0]))
         certificate = verify(trees, trees.schema.decode(rows), None, threat, tolerance=tolerance)
-        doubt = 2.0 * rounding_doubt(trees) + 1e-6 * np.abs(trees.output(rows)).max()
+        doubt = 2.0 * measure_rounding(trees).doubt + 1e-6 * np.abs(trees.output(rows)).max()
         for k, row in enumerate(rows):
             outputs = trees.output(enumerating.reachable_points(trees, row, 0, reach))[:, 0].astype(np.float64)
             assert certificate.lower[k] <= outputs.min() <= certificate.lower[k] + doubt

@@ -142,16 +142,17 @@ def _sort(slots, first, last, each):
 
 
 @inner
-def collect(model, search, plus, minus):
+def collect(model, search):
     """List the leaves within reach, except those of trees with a single one, and the bounds that cut the row's box.
 
-    Their value is output `plus` minus output `minus` (-1: leave out). Tree by tree they are put in `slots`, best first,
-    from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the sum of the values of trees with a single leaf, the
-    largest sum that could be); -1 trees if there is no room.
+    Their value is output `plus` minus output `minus` (-1: leave out), as noted in the search. Tree by tree they are put
+    in `slots`, best first, from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the sum of the values of trees
+    with a single leaf, the largest sum that could be); -1 trees if there is no room.
     """
     nodes, rank, sides, axes, stack = model.trees.nodes, model.rank, model.sides, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
-    room, widest = bounds.shape[0], axes.shape[0]
+    room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
+    step = now.step
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, total = 0.0, 0.0
     marks[0] = 0
@@ -198,11 +199,11 @@ def collect(model, search, plus, minus):
                 end += (first > low) | (last < high)
             if not within:
                 continue
-            value = 0.0
-            if plus >= 0:
-                value += model.value[node, plus]
-            if minus >= 0:
-                value -= model.value[node, minus]
+            gain = model.value[node, now.plus] if now.plus >= 0 else 0.0
+            cost = model.value[node, now.minus] if now.minus >= 0 else 0.0
+            value = gain - cost
+            if step > 0.0 and (np.floor(gain / step) != gain / step or np.floor(cost / step) != cost / step):
+                value += now.extra
             each[n_leaves].value, each[n_leaves].start, each[n_leaves].end = value, n_bounds, end
             slots[n_leaves] = n_leaves
             best = max(best, value)

@@ -51,24 +51,33 @@ class Task(NamedTuple):
     goal: int  # ANY, CHEAPEST or LARGEST
     sign: int  # for LARGEST: 1 largest, -1 smallest output
     doubt: float  # how far float64 sums may be from the model's own
+    step: float  # nearly all leaf values are multiples of this; 0 if there is no such number
     rounding: float  # what adding up may lose per leaf
     max_work: int  # before the caller is asked
     patience: int  # how much work is spent on a distance before it is looked for in another way
+    easy: int  # how many boxes are cut in two before tolls are asked
 
 
 @part
-def set_up(model, label, rival, doubt):
-    """How to ask whether `rival` can beat `label`: (plus output, minus output, least sum of leaf values)."""
+def _set_up(model, label, rival, doubt, step, now):
+    """Note how to ask whether `rival` can beat `label`: which outputs count, and the least sum of leaf values.
+
+    Sums of multiples of the step are multiples of it, so the least is the next one. Leaves of other values can come to
+    sums in between: they are counted for more than they are by what lies between.
+    """
     if model.base_score.shape[0] == 1:
         # One output: class 1 iff it is greater than the cut.
         limit = model.cut * model.divisor - model.base_score[0]
-        if label == 0:
-            return np.int64(0), np.int64(-1), (np.nextafter(limit, np.inf) if doubt == 0.0 else limit - doubt)
-        return np.int64(-1), np.int64(0), -limit - doubt
-    limit = model.base_score[label] - model.base_score[rival]
-    if doubt == 0.0 and rival > label:
-        limit = np.nextafter(limit, np.inf)  # of two equal outputs the first wins
-    return np.int64(rival), np.int64(label), limit - doubt
+        now.plus, now.minus = (np.int64(0), np.int64(-1)) if label == 0 else (np.int64(-1), np.int64(0))
+        limit, beats = (limit, False) if label == 0 else (-limit, True)
+    else:
+        limit = model.base_score[label] - model.base_score[rival]
+        now.plus, now.minus, beats = np.int64(rival), np.int64(label), rival < label  # of equal outputs the first wins
+    now.limit, now.target, now.step, now.extra = limit, limit - doubt, step, 0.0
+    if step > 0.0:
+        count = np.ceil(limit / step)
+        now.target = step * (count if beats or step * count > limit else count + 1.0)
+        now.extra = now.target - (limit - doubt)
 
 
 @inner
@@ -87,7 +96,7 @@ def _enclose(model, task, row, search, radius):
     if task.goal == CHEAPEST:
         whole = cut_ball(model, task, row, radius, axes)
     now.n_active = list_active(axes)
-    n_trees, settled, total = collect(model, search, now.plus, now.minus)
+    n_trees, settled, total = collect(model, search)
     if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
         return False, whole
     now.rounding = task.rounding * marks[n_trees]
@@ -183,7 +192,7 @@ def _halve(model, task, row, search):
     radius = now.best
     for _ in range(HALVINGS):
         middle = 0.5 * (now.without + radius)
-        if bound_ball(search, middle) < now.target:
+        if bound_ball(search, middle) < now.target - now.rounding:
             now.without = middle
         else:
             radius = middle
@@ -203,18 +212,18 @@ def _approach(model, task, row, rival, search):
     point that the climb comes to.
     """
     levels, now = search.levels, search.now[0]
-    plus, minus, target = set_up(model, task.each[row].label, rival, task.doubt)
+    _set_up(model, task.each[row].label, rival, task.doubt, task.step, now)
     if task.goal == LARGEST:
-        plus, minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
-        target = -np.inf
-    now.plus, now.minus, now.target, now.without = plus, minus, target, 0.0
+        now.plus, now.minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
+        now.target, now.step = -np.inf, 0.0
+    now.without, now.easy = 0.0, task.easy
     now.near_first, now.in_balls, now.budget, now.spent = task.norm != INFINITY_NORM, 0, task.patience, 0
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
         has_room, whole = _enclose(model, task, row, search, radius)
         if not has_room:
             return NO_ROOM
-        if levels[0].bound < target:
+        if levels[0].bound < now.target - now.rounding:
             now.without = radius
             if whole or radius >= now.best:
                 return NONE
@@ -256,7 +265,7 @@ def _note(task, search, status, is_last, row):
         free = max(now.without, min(floor, now.best)) if is_last else 0.0
         task.each[row].certified = max(free, task.each[row].certified)
     else:
-        lead = (bound if status == UNFINISHED else levels[0].bound) - now.target - task.doubt
+        lead = (bound if status == UNFINISHED else levels[0].bound) - now.limit
         if status == NONE:
             now.earlier = max(now.earlier, min(lead, 0.0))
             lead = now.earlier

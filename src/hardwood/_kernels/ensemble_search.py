@@ -19,6 +19,7 @@ import numpy as np
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_leaves import MISSING, predict_point
 from hardwood._kernels.ensemble_state import EVERY, add_costs, copy_point, keep_leaves, narrow, undo, write_point
+from hardwood._kernels.ensemble_tolls import lay_out, tighten
 
 FOUND, NONE, UNFINISHED, NO_ROOM = 0, 1, 2, 3
 # What is looked for: any point that gets another class; the cheapest one; the largest sum.
@@ -362,6 +363,17 @@ def _visit(model, x, search, level, goal, additive, label, example):
             keep_leaves(search, level, level, EVERY, 0.0)
             continue
         if not _choose_cells(model, search, n_touched, goal):
+            now.n_boxes += 1
+            if now.n_boxes > now.easy:
+                if now.has_tolls == 0 and not lay_out(search):
+                    return NO_ROOM
+                bound, shaved = tighten(search, level)
+                levels[level].bound = min(levels[level].bound, bound)
+                if bound == -np.inf:
+                    return NONE
+                if shaved:
+                    keep_leaves(search, level, level, EVERY, 0.0)
+                    continue
             _cut_conflict(search, level, n_touched)
             break
         if goal == LARGEST:

@@ -12,6 +12,8 @@ from hardwood._kernels.ensemble_leaves import MISSING
 
 # Constants are of one type with what they stand in for: otherwise functions would be compiled for both.
 EVERY, BALL = np.int64(-1), np.int64(-2)
+# Of the cells of an axis a tree tells apart so many groups at most when it comes to tolls.
+MAX_LANES = 64
 
 # An axis (numerical features come first, then categories): where one row is on it, the cells that it can be moved to,
 # and what a search notes of them.
@@ -35,6 +37,9 @@ AXIS = np.dtype(
         ("touched", np.int32),  # those with losses
         ("pending", np.int32),  # those where some losses are not known yet
         ("cheapest", np.float64),  # the least cost within the box
+        # Of tolls: see ensemble_tolls.
+        ("gate", np.int64),  # the first of its gates, or -1
+        ("collected", np.float64),  # the most that a cell collects
     ],
     align=True,
 )
@@ -63,7 +68,10 @@ NOW = np.dtype(
         ("trail", np.int64),  # how many changes have been made to the box
         ("fresh", np.int64),  # whether the level has not been looked at yet
         ("n_active", np.int64),
+        ("limit", np.float64),  # the sum at which classes are equal
         ("target", np.float64),  # the least sum that is an answer
+        ("step", np.float64),  # nearly all leaf values are multiples of this, or 0;
+        ("extra", np.float64),  # the others are counted for so much more
         ("best", np.float64),  # the cost of the best answer
         ("rounding", np.float64),  # what adding up may lose
         ("earlier", np.float64),  # the bound of rivals before this one
@@ -78,8 +86,42 @@ NOW = np.dtype(
         ("radius", np.float64),  # of the ball that is searched; -1 if none is
         ("least", np.float64),  # a radius within which no example has been found, though there may be one
         ("failures", np.int64),  # how often none was found
+        # Of tolls: see ensemble_tolls.
+        ("has_tolls", np.int64),  # whether they are laid out
+        ("n_boxes", np.int64),  # that have been cut in two
+        ("easy", np.int64),  # how many are before tolls are worth their while
+        ("n_lanes", np.int64),
+        ("largest", np.float64),  # the largest number among tolls and leaf values
     ]
 )
+GATE = np.dtype(
+    [
+        ("axis", np.int32),
+        ("tree", np.int32),
+        ("start", np.int32),  # its lanes
+        ("end", np.int32),
+        ("low", np.int32),  # those that meet the box, the last included
+        ("high", np.int32),
+        ("following", np.int32),  # the next gate of the axis, or -1
+    ]
+)
+LANE = np.dtype([("toll", np.float64), ("most", np.float64), ("first", np.int64)])  # its first cell
+# The lanes of a gate that a leaf is on, and where its toll is in the table of those that meet the box.
+WAY = np.dtype([("first", np.int32), ("last", np.int32), ("spot", np.int32)])
+ACCOUNT = np.dtype(  # a leaf's value less tolls, the same apart from one gate, its tree, and its ways
+    [("net", np.float64), ("gross", np.float64), ("tree", np.int32), ("way", np.int32)]
+)
+TREE = np.dtype(
+    [
+        ("best", np.float64),  # the best leaf, tolls paid
+        ("seen", np.int64),  # when it was last looked at
+        ("gate_start", np.int32),
+        ("gate_end", np.int32),
+        ("begin", np.int32),  # its leaves are slots[begin:stop]
+        ("stop", np.int32),
+    ]
+)
+TAKING = np.dtype([("sum", np.float64), ("share", np.float64)])  # what trees get in a cell, and what it collects
 
 
 class Search(NamedTuple):
@@ -98,6 +140,14 @@ class Search(NamedTuple):
     point: np.ndarray  # float64 per feature: the chosen cells' point
     output: np.ndarray  # float64 per output
     stack: np.ndarray  # int64: nodes to visit
+    gates: np.ndarray  # GATE: see ensemble_tolls
+    lanes: np.ndarray  # LANE
+    ways: np.ndarray  # WAY, leaf by leaf: one for each gate of its tree
+    accounts: np.ndarray  # ACCOUNT per leaf
+    trees: np.ndarray  # TREE
+    takings: np.ndarray  # TAKING per cell
+    table: np.ndarray  # float64: two tables of lanes by lanes
+    runs: np.ndarray  # float64: sums of cells
 
 
 @part
@@ -170,7 +220,7 @@ def begin(search, n_trees, settled, total):
     levels, now = search.levels, search.now[0]
     levels[0].mark, levels[0].n_trees, levels[0].settled, levels[0].trail = 0, n_trees, settled, 0
     levels[0].bound, levels[0].floor = total, 0.0
-    now.level = now.trail = 0
+    now.level = now.trail = now.has_tolls = now.n_boxes = 0
     now.fresh = 1
 
 

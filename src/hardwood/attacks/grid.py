@@ -26,7 +26,7 @@ def make_grid(prepared: Prepared) -> Grid:
         divisor=model.divisor,
         cut=model.cut,
         limit=model.cut * model.divisor,
-        doubt=prepared.doubt,
+        doubt=prepared.rounding.doubt,
         thresholds=model.thresholds,
         features=model.features,
         slot=ends - n_cells - 1,

@@ -5,7 +5,21 @@ from dataclasses import replace
 import numpy as np
 
 from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Model
-from hardwood._kernels.ensemble_state import AXIS, CELL, CHANGE, LEVEL, NOW, Search
+from hardwood._kernels.ensemble_state import (
+    ACCOUNT,
+    AXIS,
+    CELL,
+    CHANGE,
+    GATE,
+    LANE,
+    LEVEL,
+    MAX_LANES,
+    NOW,
+    TAKING,
+    TREE,
+    WAY,
+    Search,
+)
 from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
@@ -132,4 +146,12 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
         point=np.empty(ensemble.schema.n_features),
         output=np.empty(len(ensemble.base_score)),
         stack=np.empty(ensemble.max_depth + 2, np.int64),
+        gates=np.zeros(2 * n_leaves, dtype=GATE),
+        lanes=np.zeros(8 * n_leaves, dtype=LANE),
+        ways=np.zeros(16 * n_leaves, dtype=WAY),
+        accounts=np.zeros(n_leaves, dtype=ACCOUNT),
+        trees=np.zeros(ensemble.n_trees, dtype=TREE),
+        takings=np.zeros(n_cells.sum(), dtype=TAKING),
+        table=np.empty(2 * MAX_LANES**2),
+        runs=np.empty(n_cells.max() * int(n_cells.max()).bit_length()),
     )

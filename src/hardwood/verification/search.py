@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,6 +23,10 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 WORK = 1_000_000
 # After so many leaves a distance is not an easy one.
 PATIENCE = 1_000_000
+# After so many boxes a search is not an easy one, and tolls are worth their while.
+EASY = 50
+# The share of leaves whose values may be others than multiples of a step.
+ODD = 0.02
 # What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 _UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=ensemble_rows.ROW)
@@ -30,23 +34,45 @@ _UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=ensemble_rows.ROW
 CHUNK = 16
 
 
-def rounding_doubt(ensemble: TreeEnsemble) -> float:
-    """Return how far sums of leaf values added in float64, in any order, may be from the model's own sums.
+class Rounding(NamedTuple):
+    """What rounding can do to sums of leaf values.
 
-    0 where every sum is exact, as for forests of pure leaves: values that are multiples of one power of two and small
-    enough. Otherwise the standard bound on the error of summing, for both ways of adding.
+    Attributes
+    ----------
+    doubt : float
+        How far sums added in float64, in any order, may be from the model's own sums; 0 where every sum is exact.
+    step : float
+        A power of two that (nearly) all leaf values are multiples of, so that sums of these are, and are exact; else 0.
+    """
+
+    doubt: float
+    step: float
+
+
+def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
+    """Return what rounding can do to sums of leaf values, by the standard bound on the error of summing.
+
+    Forests of pure leaves have exact sums: multiples of one power of two that are small enough. Most full-grown forests
+    have some leaves that are not pure, where rows of different classes cannot be told apart.
     """
     leaf = ensemble.feature < 0
+    value, base = np.abs(ensemble.value[leaf]), np.abs(ensemble.base_score)
     largest = np.zeros(ensemble.n_trees)
-    np.maximum.at(largest, find_trees(ensemble)[leaf], np.abs(ensemble.value[leaf]).max(axis=1))
-    total = float(largest.sum() + np.abs(ensemble.base_score).max())
-    numbers = np.concatenate([ensemble.value[leaf].ravel(), ensemble.base_score])
+    np.maximum.at(largest, find_trees(ensemble)[leaf], value.max(axis=1))
+    total = float(largest.sum() + base.max())
     digits = 53 if ensemble.precision == "float64" else 24
     unit = 2.0 ** (np.floor(np.log2(max(total, 1e-300))) - digits + 6)
-    if bool((np.remainder(numbers, unit) == 0.0).all()):
-        return 0.0
+    # The largest powers of two that divide leaves and base scores, in units: 0 if the unit does not divide them.
+    counts = np.concatenate([value, base[None]]) / unit
+    whole = counts == np.floor(counts)
+    bits = np.where(whole, counts, 0.0).astype(np.int64)
+    divisors = np.where(bits == 0, np.where(whole, np.iinfo(np.int64).max, 0), bits & -bits).min(axis=1)
+    common = min(int(np.quantile(divisors[:-1], ODD, method="lower")), int(divisors[-1]))
+    step = unit * common if 0 < common < np.iinfo(np.int64).max else 0.0
+    if bool((divisors > 0).all()):
+        return Rounding(0.0, step or unit)
     roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
-    return 2.0 * (ensemble.n_trees + 2) * roundoff * total
+    return Rounding(2.0 * (ensemble.n_trees + 2) * roundoff * total, step)
 
 
 @dataclass
@@ -56,7 +82,7 @@ class Prepared:
     ensemble: TreeEnsemble  # of the columns alone that it looks at
     used: np.ndarray  # these columns
     model: Model
-    doubt: float
+    rounding: Rounding
     widths: tuple[np.ndarray, np.ndarray]  # of some leaves: feature, and how wide the leaf is there
     spare: list[tuple[int, Search]]  # of threads that are done, with their scale
 
@@ -69,7 +95,7 @@ def prepare(ensemble: TreeEnsemble) -> Prepared:
     if ensemble not in _prepared:
         narrow, used = drop_unused(ensemble)
         model = make_model(narrow)
-        _prepared[ensemble] = Prepared(narrow, used, model, rounding_doubt(narrow), measure_leaves(model), [])
+        _prepared[ensemble] = Prepared(narrow, used, model, measure_rounding(narrow), measure_leaves(model), [])
     return _prepared[ensemble]
 
 
@@ -106,7 +132,7 @@ class RowSearch:
     @property
     def doubt(self) -> float:
         """How far sums of leaf values may be from the model's own."""
-        return self._prepared.doubt
+        return self._prepared.rounding.doubt
 
     def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> Answers:
         """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
@@ -137,9 +163,11 @@ class RowSearch:
         example = np.empty(x.shape)
         example.fill(np.nan)
         task = ensemble_rows.Task(
-            x, low, high, allowed, each, example, self._weight, self._norm, goal, sign, self.doubt, self._rounding,
+            x, low, high, allowed, each, example, self._weight, self._norm, goal, sign,
+            *self._prepared.rounding, self._rounding,
             max_work=0 if self.time_limit == 0 else WORK,
             patience=PATIENCE,
+            easy=EASY,
         )  # fmt: skip
         chunks = [(task, start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         self._stop = self.interrupted = False
