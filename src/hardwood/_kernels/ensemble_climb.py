@@ -160,7 +160,7 @@ def climb(model, search, level, target, fresh):
             continue
         best_axis = _find_moves(search)
         # Less than this is rounding, and the climb would not end.
-        if best_axis < 0 or total + axes[best_axis].cheapest <= total + 1e-12 * abs(total):
+        if best_axis < 0 or axes[best_axis].cheapest <= max(now.rounding, 1e-12 * abs(total)):
             return total
         promised, n_moved = total + axes[best_axis].cheapest, 1
         _move(model, search, best_axis, axes[best_axis].front)

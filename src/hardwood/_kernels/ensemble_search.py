@@ -7,6 +7,7 @@ costs least. Branch and bound over boxes of cells:
 * Probe: on each axis, how much that sum falls for each cell. A tree loses what its best leaf is ahead of the
   best leaf that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an
   answer; such cells are cut off the ends of the box, and the leaves outside are dropped, until nothing changes.
+* In searches that are not easy, `ensemble_tolls` bounds the box once more.
 * If the best leaves have a common box, its points are answers. Otherwise the box is cut in two, where both halves
   lose most.
 
@@ -16,12 +17,12 @@ rounding that may be between them, and a point that reaches it is predicted as t
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
+from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.ensemble_leaves import MISSING, predict_point
 from hardwood._kernels.ensemble_state import EVERY, add_costs, copy_point, keep_leaves, narrow, undo, write_point
 from hardwood._kernels.ensemble_tolls import lay_out, tighten
 
-FOUND, NONE, UNFINISHED, NO_ROOM = 0, 1, 2, 3
+FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
 # What is looked for: any point that gets another class; the cheapest one; the largest sum.
 ANY, CHEAPEST, LARGEST = 0, 1, 2
 
@@ -335,6 +336,30 @@ def _order_halves(search, level, total, together, goal, additive):
     levels[level + 1].floor = floor_low if low_first else floor_high
 
 
+@part
+def _ask_tolls(search, level, total):
+    """Look at a box once more, with tolls: NONE: done with it; SHAVED: it is smaller now; UNFINISHED; or NO_ROOM.
+
+    Where the sum of best leaves is far above the target they are in vain. How far is found out: a box that they help
+    with tells to try a little farther, one that they do not to try less far, and now and then one is tried anyway.
+    """
+    levels, now = search.levels, search.now[0]
+    if now.has_tolls == 0:
+        if not lay_out(search):
+            return NO_ROOM
+        now.hope = levels[0].bound - now.target
+    gap = total - now.target
+    if gap > now.hope and now.n_boxes % 16 > 0:
+        return UNFINISHED
+    bound, shaved = tighten(search, level)
+    levels[level].bound = min(levels[level].bound, bound)
+    if shaved or bound == -np.inf:
+        now.hope = max(now.hope, 1.1 * gap)
+        return NONE if bound == -np.inf else SHAVED
+    now.hope = min(now.hope, 0.9 * now.hope + 0.05 * gap)
+    return UNFINISHED
+
+
 @inner
 def _visit(model, x, search, level, goal, additive, label, example):
     """Look at a box: FOUND; NONE: done with it; UNFINISHED: it has to be cut in two, as noted at the level."""
@@ -365,13 +390,10 @@ def _visit(model, x, search, level, goal, additive, label, example):
         if not _choose_cells(model, search, n_touched, goal):
             now.n_boxes += 1
             if now.n_boxes > now.easy:
-                if now.has_tolls == 0 and not lay_out(search):
-                    return NO_ROOM
-                bound, shaved = tighten(search, level)
-                levels[level].bound = min(levels[level].bound, bound)
-                if bound == -np.inf:
-                    return NONE
-                if shaved:
+                verdict = _ask_tolls(search, level, total)
+                if verdict in (NONE, NO_ROOM):
+                    return verdict
+                if verdict == SHAVED:
                     keep_leaves(search, level, level, EVERY, 0.0)
                     continue
             _cut_conflict(search, level, n_touched)

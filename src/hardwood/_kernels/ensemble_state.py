@@ -90,6 +90,7 @@ NOW = np.dtype(
         ("has_tolls", np.int64),  # whether they are laid out
         ("n_boxes", np.int64),  # that have been cut in two
         ("easy", np.int64),  # how many are before tolls are worth their while
+        ("hope", np.float64),  # how far above the target a bound may be for tolls to be asked
         ("n_lanes", np.int64),
         ("largest", np.float64),  # the largest number among tolls and leaf values
     ]

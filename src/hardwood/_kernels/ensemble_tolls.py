@@ -281,12 +281,14 @@ def _set_tolls(search, here, gate, g, n_gates):
     """Set the tolls of a gate so that its tree gets its share in every lane, and take them off the tree's leaves."""
     accounts, ways, lanes, slots, table = search.accounts, search.ways, search.lanes, search.slots, search.table
     tree, now, takings = search.trees[gate.tree], search.now[0], search.takings
-    before = 0.0
+    before, zero = 0.0, 0.0
     for i in range(gate.low, gate.high + 1):
         first = lanes[i].first if lanes[i].first > here.low else here.low
         last = lanes[i + 1].first - 1 if i < gate.high else here.high
         share = _find_most(search, here.high - here.low + 1, first - here.low, last - here.low) / n_gates
-        toll = lanes[i].most - share
+        # What all lanes have in common comes to nothing, but would grow and grow.
+        zero = lanes[i].most - share if i == gate.low else zero
+        toll = lanes[i].most - share - zero
         lanes[i].toll = toll
         now.largest = max(now.largest, abs(toll))
         takings[here.start + first].share += toll - before
