@@ -23,7 +23,7 @@ HALVINGS, FAILURES = 12, 4
 # may have a nearer example, or be known to have none. Then the cheapest is searched for again, in another order, and so
 # on, with so many times more work in every round. A ball may take a share of what the search for the cheapest may, and
 # is climbed in from so many random points first. How long a search takes is a matter of luck: hence all the variety.
-GROWTH, SHARE, SCATTERED = 16, 10, 10
+GROWTH, SHARE, SCATTERED = 16, 5, 10
 
 
 ROW = np.dtype(
@@ -257,7 +257,7 @@ def _start_balls(model, task, row, search):
 @inner
 def _note(task, search, status, is_last, row):
     """Write down what is known of a row. Nothing is known of rivals that have not been looked at."""
-    levels, now = search.levels, search.now[0]
+    now = search.now[0]
     bound, floor = open_bounds(search)
     if task.goal == LARGEST:
         task.each[row].bound = max(bound, np.nextafter(now.target, -np.inf))
@@ -265,7 +265,8 @@ def _note(task, search, status, is_last, row):
         free = max(now.without, min(floor, now.best)) if is_last else 0.0
         task.each[row].certified = max(free, task.each[row].certified)
     else:
-        lead = (bound if status == UNFINISHED else levels[0].bound) - now.limit
+        # Of what has been given up it is known that it is below the target, and no more than the first bound.
+        lead = min(max(bound, now.target), now.first_bound) - now.limit
         if status == NONE:
             now.earlier = max(now.earlier, min(lead, 0.0))
             lead = now.earlier

@@ -74,6 +74,7 @@ NOW = np.dtype(
         ("extra", np.float64),  # the others are counted for so much more
         ("best", np.float64),  # the cost of the best answer
         ("rounding", np.float64),  # what adding up may lose
+        ("first_bound", np.float64),  # of the whole box
         ("earlier", np.float64),  # the bound of rivals before this one
         ("without", np.float64),  # a cost below which there is no answer
         ("plus", np.int64),  # leaves count by this output
@@ -221,6 +222,7 @@ def begin(search, n_trees, settled, total):
     levels, now = search.levels, search.now[0]
     levels[0].mark, levels[0].n_trees, levels[0].settled, levels[0].trail = 0, n_trees, settled, 0
     levels[0].bound, levels[0].floor = total, 0.0
+    now.first_bound = total
     now.level = now.trail = now.has_tolls = now.n_boxes = 0
     now.fresh = 1
 
