@@ -2,18 +2,25 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from numba import njit
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 from hardwood import TreeEnsemble, as_ensemble, attack, load_dataset, verify
+from hardwood._kernels import ensemble_rows
+from hardwood._kernels.ensemble_search import LARGEST
+from hardwood._kernels.ensemble_state import EVERY, keep_leaves, narrow
+from hardwood._kernels.ensemble_tolls import lay_out, tighten
 from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
 from hardwood.verification import search
 from hardwood.verification.certify import margin
+from hardwood.verification.engine import make_workspace
 from hardwood.verification.search import measure_rounding
 from reference import attacking, enumerating
 
@@ -100,6 +107,74 @@ class TestAgainstEnumeration:
         grid = np.array(np.meshgrid(*points, indexing="ij")).reshape(2, -1).T
         status = verify(model, rows, label, 0.5).status[0]
         assert status == ("vulnerable" if (model.decide(grid) != label[0]).any() else "robust")
+
+
+@njit
+def bound_boxes(model: Any, task: Any, work: Any, boxes: Any, bounds: Any) -> bool:
+    """Bound the row's box by tolls, pass after pass, then smaller and smaller ones; whether there was room."""
+    now = work.now[0]
+    now.plus, now.minus, now.target, now.step = np.int64(0), np.int64(-1), -np.inf, 0.0
+    has_room, _ = ensemble_rows._enclose(model, task, np.int64(0), work, np.inf)
+    if not has_room or not lay_out(work):
+        return False
+    for i in range(len(bounds)):
+        for axis in range(boxes.shape[1]):
+            narrow(work, axis, boxes[i, axis, 0], boxes[i, axis, 1])
+        keep_leaves(work, np.int64(0), np.int64(0), EVERY, 0.0)
+        now.trail = 0
+        bounds[i], _ = tighten(work, np.int64(0))
+    return True
+
+
+class TestBounds:
+    """What tolls say of a box, against the largest sum of leaf values among all its points."""
+
+    N_PASSES, N_BOXES = 6, 6
+
+    def ask(self, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return bounds of boxes and the largest sums there; and the sum of every tree's best leaf in the first."""
+        generator = np.random.default_rng(seed)
+        X, y = np.round(generator.random((40, 3)), 2), generator.normal(size=40)
+        trees = as_ensemble(RandomForestRegressor(12, random_state=seed % 1000, n_jobs=1).fit(X, y))
+        row = generator.random((1, 3))
+        rows = search.RowSearch(trees, ThreatModel(0.2).resolve(trees.schema), np.ones(3), 1.0)
+        low, high = rows.reach.box(row, np.zeros(1, dtype=np.intp))
+        thresholds = [np.unique(trees.threshold[trees.feature == j]) for j in range(3)]
+        box = np.array([np.searchsorted(thresholds[j], [low[0, j], high[0, j]]) for j in range(3)])
+        boxes = [box] * self.N_PASSES
+        for _ in range(self.N_BOXES):
+            ends = np.sort(generator.integers(boxes[-1][:, :1], boxes[-1][:, 1:] + 1, (3, 2)), axis=1)
+            boxes.append(np.where(generator.random((3, 1)) < 0.4, ends, boxes[-1]))
+        prepared = search.prepare(trees)
+        task = ensemble_rows.Task(
+            row, low, high, np.empty((1, 0), dtype=bool), np.zeros(1, dtype=ensemble_rows.ROW), np.empty((1, 3)),
+            np.ones(3), ensemble_rows.INFINITY_NORM, LARGEST, 1, *prepared.rounding, 0.0, 0, 0, 0,
+        )  # fmt: skip
+        work, bounds = make_workspace(prepared.ensemble, prepared.model, 8), np.zeros(len(boxes))
+        assert bound_boxes(prepared.model, task, work, np.array(boxes), bounds)
+        values = enumerating.reachable_values(trees, row[0], 0, rows.reach)
+        points = np.array(np.meshgrid(*values, indexing="ij")).reshape(3, -1).T
+        cells = np.column_stack([np.searchsorted(thresholds[j], points[:, j]) for j in range(3)])
+        sums = trees.output(points)[:, 0] * trees.divisor - trees.base_score[0]
+        inside = [((box[:, 0] <= cells) & (cells <= box[:, 1])).all(axis=1) for box in boxes]
+        leaf = trees.apply(points)
+        plain = sum(trees.value[np.unique(leaf[:, t]), 0].max() for t in range(trees.n_trees))
+        return bounds, np.array([sums[here].max() for here in inside]), float(plain)
+
+    @settings(max_examples=40)
+    @given(st.integers(0, 2**32))
+    def test_no_point_exceeds_them(self, seed: int) -> None:
+        bounds, largest, plain = self.ask(seed)
+        assert (bounds >= largest - 1e-9).all()
+        passes = np.append(plain, bounds[: self.N_PASSES])
+        assert (np.diff(passes) <= 1e-9).all()  # never worse than before
+
+    def test_they_come_near(self) -> None:
+        """Most of what the sum of best leaves is too large by is gone after some passes."""
+        gaps = np.array(
+            [(plain - largest[0], bounds[5] - largest[0]) for bounds, largest, plain in map(self.ask, range(20))]
+        )
+        assert gaps[:, 1].sum() < 0.3 * gaps[:, 0].sum()
 
 
 class TestRounding:
