@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -288,7 +290,17 @@ USAGE = {
         1,
         ["data.csv is not a JSON file of hardwood", "LightGBM"],
     ),
-    "a pickle": (["attack", "m.pkl", "data.csv", "--output", "e.csv"], 1, ["pickle"]),
+    "a pickle": (["attack", "m.pkl", "data.csv", "--output", "e.csv"], 1, ["pickle", "--trust-pickle"]),
+    "a damaged pickle": (
+        ["attack", "m.pkl", "data.csv", "--trust-pickle", "--output", "e.csv"],
+        1,
+        ["cannot read m.pkl", "joblib or pickle"],
+    ),
+    "a pickle of something else": (
+        ["attack", "dict.pkl", "data.csv", "--trust-pickle", "--output", "e.csv"],
+        1,
+        ["cannot read dict.pkl", "a dict is not a tree model"],
+    ),
     "no such table": (["attack", "model.json", "d.csv", "--output", "e.csv"], 1, ["d.csv does not exist"]),
     "an empty table": (["attack", "model.json", "empty.csv", "--output", "e.csv"], 1, ["no rows"]),
     "no such column": (
@@ -316,6 +328,23 @@ USAGE = {
 }
 
 
+@pytest.mark.parametrize("dump", [joblib.dump, lambda model, path: Path(path).write_bytes(pickle.dumps(model))])
+def test_pickles_that_are_trusted(dump: Any) -> None:
+    """Models of scikit-learn are saved as pickles: the answers are those of the JSON of the same model."""
+    table = make_numbers(40)
+    table.to_csv("data.csv", index=False)
+    save_forest(table)
+    features = table.drop(columns="big")
+    dump(RandomForestClassifier(12, random_state=0).fit(features, table["big"]), "forest.joblib")
+    asked = ["data.csv", "--target", "big", "--epsilon", "0.1"]
+    for model, options in (("forest.joblib", ["--trust-pickle"]), ("model.json", [])):
+        assert run("evaluate", model, *asked, *options, "--output", f"{model}-rows.csv").exit_code == 0
+        assert run("attack", model, *asked, *options, "--output", f"{model}-examples.csv").exit_code == 0
+        assert run("predict", model, "data.csv", *options, "--output", f"{model}-said.csv").exit_code == 0
+    for what in ("rows", "examples", "said"):
+        assert Path(f"forest.joblib-{what}.csv").read_text() == Path(f"model.json-{what}.csv").read_text()
+
+
 @pytest.mark.parametrize("case", USAGE)
 def test_what_is_refused(case: str) -> None:
     from sklearn.tree import DecisionTreeRegressor
@@ -328,6 +357,7 @@ def test_what_is_refused(case: str) -> None:
     Path("empty").touch()
     Path("empty.csv").write_text("width,height,big\n")
     Path("m.pkl").write_bytes(b"\x80\x04")
+    Path("dict.pkl").write_bytes(pickle.dumps({}))
     write_csv("other.csv", width=[1.0], size=[1.0])
     write_csv("gaps.csv", width=[1.0, 2.0], height=[1.0, None])
     Path("other.toml").write_text("[features]\ndepth = 1\n")

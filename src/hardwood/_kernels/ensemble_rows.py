@@ -23,7 +23,7 @@ HALVINGS, FAILURES = 12, 4
 # may have a nearer example, or be known to have none. Then the cheapest is searched for again, in another order, and so
 # on, with so many times more work in every round. A ball may take a share of what the search for the cheapest may, and
 # is climbed in from so many random points first. How long a search takes is a matter of luck: hence all the variety.
-GROWTH, SHARE, SCATTERED = 16, 5, 10
+GROWTH, SHARE, SCATTERED = 64, 5, 10
 
 
 ROW = np.dtype(

@@ -14,7 +14,7 @@ import typer
 import hardwood
 from hardwood import AttackResult
 from hardwood.cli.messages import COMPILING, console, explaining, run_with_notice, say_error, showing_progress
-from hardwood.cli.models import MODEL, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_output, check_table_name, write_table
 from hardwood.cli.threat import EPSILON, THREAT, read_threat
 
@@ -41,6 +41,7 @@ def attack(
     norm: Annotated[Norm, typer.Option(help="How the size of a change is measured.")] = Norm.inf,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Per row.")] = 10.0,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Find the nearest adversarial example of every row.
 
@@ -55,7 +56,7 @@ def attack(
     check_output(output, [model, data, *([threat] if threat else [])])
     anywhere = threat is None and epsilon is None
     threat_model = None if anywhere else read_threat(threat, epsilon)
-    ensemble = read_model(model)
+    ensemble = read_model(model, trust_pickle=trust_pickle)
     with explaining(f"attack {model}"):
         classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)

@@ -20,7 +20,7 @@ from hardwood.cli.messages import (
     say_error,
     showing_progress,
 )
-from hardwood.cli.models import MODEL, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_output, check_table_name, write_file, write_table
 from hardwood.cli.threat import EPSILON, THREAT, read_threat
 from hardwood.plot import check_can_draw, save_robustness_curve
@@ -52,6 +52,7 @@ def evaluate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the curve: .png, .svg or .pdf.")
     ] = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Measure how a model fares under attack.
 
@@ -74,7 +75,7 @@ def evaluate(
         with explaining(f"draw {plot}"):
             check_can_draw(plot)
     threat_model = read_threat(threat, epsilon)
-    ensemble = read_model(model)
+    ensemble = read_model(model, trust_pickle=trust_pickle)
     with explaining(f"evaluate {model}"):
         classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)

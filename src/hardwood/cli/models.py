@@ -4,28 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import joblib
 import numpy as np
 import pandas as pd
+import typer
 
 from hardwood import TreeEnsemble, as_ensemble
 from hardwood.cli.messages import CommandError, explaining, run_with_notice
 from hardwood.cli.tables import as_numbers, check_complete, check_has, read_table
+from hardwood.convert.saved import is_pickle
 from hardwood.table import Schema
 
-MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM."
+MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM; a pickle with --trust-pickle."
+TrustPickle = Annotated[
+    bool,
+    typer.Option("--trust-pickle", help="Load a pickle, such as scikit-learn's models: that runs the code in it."),
+]
 
 
-def read_model(path: Path) -> TreeEnsemble:
-    """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text."""
+def read_model(path: Path, *, trust_pickle: bool) -> TreeEnsemble:
+    """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text; a pickle that is trusted."""
     with explaining(f"read {path}"):
         if path.is_file() and path.stat().st_size == 0:
             raise CommandError(f"{path} is empty")
+        if path.is_file() and is_pickle(path):
+            if not trust_pickle:
+                raise CommandError(
+                    f"{path} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, "
+                    "add --trust-pickle"
+                )
+            return run_with_notice(lambda: as_ensemble(_load_pickle(path)), f"Reading {path}...")
         try:
             return run_with_notice(lambda: as_ensemble(path), f"Reading {path}...")
         except ValueError as error:
             raise CommandError(str(error)) from error  # it names the file already
+
+
+def _load_pickle(path: Path) -> Any:
+    """Load what pickle or joblib has written."""
+    try:
+        return joblib.load(path)
+    except Exception as error:  # a pickle can raise anything
+        raise ValueError(f"it cannot be loaded by joblib or pickle: {type(error).__name__}: {error}") from error
 
 
 def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:

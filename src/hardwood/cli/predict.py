@@ -11,7 +11,7 @@ import typer
 
 from hardwood import TreeEnsemble
 from hardwood.cli.messages import console, explaining, prepare_kernels, run_with_notice
-from hardwood.cli.models import MODEL, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, read_model, read_rows
 from hardwood.cli.tables import check_output, check_table_name, write_table
 
 
@@ -19,6 +19,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     data: Annotated[Path, typer.Argument(help="The rows to predict: .csv, .csv.gz or .parquet.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write: .csv, .csv.gz or .parquet.")],
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Predict the rows of a table with a saved model.
 
@@ -29,7 +30,7 @@ def predict(
     """
     check_table_name(output)
     check_output(output, [model, data])
-    ensemble = read_model(model)
+    ensemble = read_model(model, trust_pickle=trust_pickle)
     X, _ = read_rows(data, ensemble.schema, target=None)
     prepare_kernels()
     with explaining(f"predict {data}"):

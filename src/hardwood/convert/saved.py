@@ -11,11 +11,19 @@ _PICKLE_STARTS = (b"\x80", b"\x1f\x8b", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", 
 _UBJ_LENGTHS = b"iUIlL"  # an object of UBJ goes on with the length of its first key
 
 
+def is_pickle(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file looks like a pickle, by its name or by how it begins."""
+    if Path(path).suffix.lower() in _PICKLES:
+        return True
+    with Path(path).open("rb") as file:
+        return file.read(8).startswith(_PICKLE_STARTS)
+
+
 def import_file(path: str | os.PathLike[str]) -> TreeEnsemble:
     """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, or LightGBM's text."""
     raw = Path(path).read_bytes()
     source = os.fspath(path)
-    if Path(path).suffix.lower() in _PICKLES or raw.startswith(_PICKLE_STARTS):
+    if is_pickle(path):
         raise ValueError(
             f"{source} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, load it "
             "yourself and give hardwood the model"
