@@ -52,6 +52,8 @@ class Task(NamedTuple):
     sign: int  # for LARGEST: 1 largest, -1 smallest output
     doubt: float  # how far float64 sums may be from the model's own
     step: float  # nearly all leaf values are multiples of this; 0 if there is no such number
+    stride: float  # sums of those are `offset` plus a multiple of this
+    offset: float
     rounding: float  # what adding up may lose per leaf
     max_work: int  # before the caller is asked
     patience: int  # how much work is spent on a distance before it is looked for in another way
@@ -59,11 +61,11 @@ class Task(NamedTuple):
 
 
 @part
-def _set_up(model, label, rival, doubt, step, now):
+def _set_up(model, task, label, rival, now):
     """Note how to ask whether `rival` can beat `label`: which outputs count, and the least sum of leaf values.
 
-    Sums of multiples of the step are multiples of it, so the least is the next one. Leaves of other values can come to
-    sums in between: they are counted for more than they are by what lies between.
+    Sums of multiples of the step come in strides, so the least is the next one. Leaves of other values can come to sums
+    in between: they are counted for more than they are by what lies between.
     """
     if model.base_score.shape[0] == 1:
         # One output: class 1 iff it is greater than the cut.
@@ -73,11 +75,11 @@ def _set_up(model, label, rival, doubt, step, now):
     else:
         limit = model.base_score[label] - model.base_score[rival]
         now.plus, now.minus, beats = np.int64(rival), np.int64(label), rival < label  # of equal outputs the first wins
-    now.limit, now.target, now.step, now.extra = limit, limit - doubt, step, 0.0
-    if step > 0.0:
-        count = np.ceil(limit / step)
-        now.target = step * (count if beats or step * count > limit else count + 1.0)
-        now.extra = now.target - (limit - doubt)
+    now.limit, now.target, now.step, now.extra = limit, limit - task.doubt, task.step, 0.0
+    if task.step > 0.0:
+        least = task.offset + task.stride * np.ceil((limit - task.offset) / task.stride)
+        now.target = least if beats or least > limit else least + task.stride
+        now.extra = now.target - limit + task.doubt
 
 
 @inner
@@ -212,7 +214,7 @@ def _approach(model, task, row, rival, search):
     point that the climb comes to.
     """
     levels, now = search.levels, search.now[0]
-    _set_up(model, task.each[row].label, rival, task.doubt, task.step, now)
+    _set_up(model, task, task.each[row].label, rival, now)
     if task.goal == LARGEST:
         now.plus, now.minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         now.target, now.step = -np.inf, 0.0

@@ -1,5 +1,6 @@
 """Running the kernels over all rows: threads, time limits, room that grows when a row needs more."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,10 +44,15 @@ class Rounding(NamedTuple):
         How far sums added in float64, in any order, may be from the model's own sums; 0 where every sum is exact.
     step : float
         A power of two that (nearly) all leaf values are multiples of, so that sums of these are, and are exact; else 0.
+    stride, offset : float
+        The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`. That is
+        every step; of two, every other one where each tree leads by an odd number of steps, as one that votes does.
     """
 
     doubt: float
     step: float
+    stride: float
+    offset: float
 
 
 def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
@@ -61,7 +67,7 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     np.maximum.at(largest, find_trees(ensemble)[leaf], value.max(axis=1))
     total = float(largest.sum() + base.max())
     digits = 53 if ensemble.precision == "float64" else 24
-    unit = 2.0 ** (np.floor(np.log2(max(total, 1e-300))) - digits + 6)
+    unit = 2.0 ** (math.floor(math.log2(max(total, 1e-300))) - digits + 6)
     # The largest powers of two that divide leaves and base scores, in units: 0 if the unit does not divide them.
     counts = np.concatenate([value, base[None]]) / unit
     whole = counts == np.floor(counts)
@@ -69,10 +75,16 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     divisors = np.where(bits == 0, np.where(whole, np.iinfo(np.int64).max, 0), bits & -bits).min(axis=1)
     common = min(int(np.quantile(divisors[:-1], ODD, method="lower")), int(divisors[-1]))
     step = unit * common if 0 < common < np.iinfo(np.int64).max else 0.0
+    doubt = 2.0 * (ensemble.n_trees + 2) * 0.5 * float(np.finfo(ensemble.precision).eps) * total
     if bool((divisors > 0).all()):
-        return Rounding(0.0, step or unit)
-    roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
-    return Rounding(2.0 * (ensemble.n_trees + 2) * roundoff * total, step)
+        doubt, step = 0.0, step or unit
+    if step == 0.0 or value.shape[1] > 2:
+        return Rounding(doubt, step, step, 0.0)
+    fits = (np.remainder(value, step) == 0.0).all(axis=1)
+    lead = value[fits, 0] if value.shape[1] == 1 else value[fits, 1] - value[fits, 0]
+    if (np.remainder(lead, 2.0 * step) == step).all():
+        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2))
+    return Rounding(doubt, step, step, 0.0)
 
 
 @dataclass
