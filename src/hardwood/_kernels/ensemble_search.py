@@ -330,9 +330,9 @@ def _order_halves(search, level, total, together, goal, additive):
     if floor_low != floor_high and (near_first or loss_low == loss_high):
         low_first = floor_low < floor_high
     levels[level].side = 1 if low_first else 0
-    levels[level].other_bound = total - (loss_high if low_first else loss_low)
+    levels[level].other_bound = min(total - (loss_high if low_first else loss_low), levels[level].bound)
     levels[level].other_floor = floor_high if low_first else floor_low
-    levels[level + 1].bound = total - (loss_low if low_first else loss_high)
+    levels[level + 1].bound = min(total - (loss_low if low_first else loss_high), levels[level].bound)
     levels[level + 1].floor = floor_low if low_first else floor_high
 
 

@@ -67,7 +67,7 @@ def _draw_lanes(search, begin, stop, first_gate, n_gates, n_lanes):
     axes, each, bounds, gates, lanes = search.axes, search.leaves, search.bounds, search.gates, search.lanes
     end = n_lanes
     for g in range(first_gate, n_gates):
-        room = 2 * gates[g].high + 2
+        room = min(2 * gates[g].high + 2, MAX_LANES)
         if end + room > lanes.shape[0]:
             return np.int64(-1)
         lanes[end].first = 0
