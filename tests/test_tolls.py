@@ -196,7 +196,7 @@ class TestRounding:
         forest = RandomForestClassifier(5, random_state=0, bootstrap=False).fit(X, y)
         doubt, step, stride, offset = measure_rounding(as_ensemble(forest))
         assert 0.0 < doubt < 1e-12
-        assert (step, stride, offset) == (1.0, 2.0, 1.0)
+        assert (step, stride, offset) == (1.0, 1.0, 0.0)
 
     def test_boosting_has_no_step(self) -> None:
         X = np.random.default_rng(0).random((100, 3))

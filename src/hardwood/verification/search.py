@@ -46,7 +46,7 @@ class Rounding(NamedTuple):
         A power of two that (nearly) all leaf values are multiples of, so that sums of these are, and are exact; else 0.
     stride, offset : float
         The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`. That is
-        every step; of two, every other one where each tree leads by an odd number of steps, as one that votes does.
+        every step; or every other one, where each tree leads by an odd number of steps, as one that votes does.
     """
 
     doubt: float
@@ -78,11 +78,8 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     doubt = 2.0 * (ensemble.n_trees + 2) * 0.5 * float(np.finfo(ensemble.precision).eps) * total
     if bool((divisors > 0).all()):
         doubt, step = 0.0, step or unit
-    if step == 0.0 or value.shape[1] > 2:
-        return Rounding(doubt, step, step, 0.0)
-    fits = (np.remainder(value, step) == 0.0).all(axis=1)
-    lead = value[fits, 0] if value.shape[1] == 1 else value[fits, 1] - value[fits, 0]
-    if (np.remainder(lead, 2.0 * step) == step).all():
+    lead = value[:, 0] if value.shape[1] == 1 else value[:, 1] - value[:, 0]
+    if step > 0.0 and value.shape[1] <= 2 and bool((np.remainder(lead, 2.0 * step) == step).all()):
         return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2))
     return Rounding(doubt, step, step, 0.0)
 
