@@ -23,9 +23,9 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
 # After so many leaves a distance is not an easy one.
-PATIENCE = 50_000
+PATIENCE = 1_000_000
 # After so many boxes a search is not an easy one, and tolls are worth their while.
-EASY = 50
+EASY = 100
 # The share of leaves whose values may be others than multiples of a step.
 ODD = 0.02
 # What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
