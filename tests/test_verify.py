@@ -99,12 +99,13 @@ class TestAgainstEnumeration:
         """
         check_distances(seed, norm)
 
+    @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
     @settings(max_examples=60)
-    @given(st.integers(0, 2**32))
-    def test_hard_distances(self, seed: int) -> None:
-        """Rows that are not done soon are searched in other ways."""
+    @given(seed=st.integers(0, 2**32))
+    def test_hard_distances(self, norm: float, seed: int) -> None:
+        """Rows that are not done soon are searched within smaller distances first."""
         with patch.object(search, "WORK", 3), patch.object(search, "PATIENCE", 3):
-            check_distances(seed, np.inf)
+            check_distances(seed, norm)
 
     @settings(max_examples=60)
     @given(st.integers(0, 2**32))

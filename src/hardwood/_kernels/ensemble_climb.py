@@ -7,7 +7,7 @@ axis: a leaf counts if it contains the row but for one axis at most.
 import numpy as np
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.ensemble_state import add_costs
+from hardwood._kernels.ensemble_state import add_costs, touch, touch_none
 from hardwood._kernels.nodes import NEXT, mix
 
 
@@ -23,6 +23,7 @@ def _move_category(model, leaf, axis, search):
         begin, end = end, end + model.features[j].n_categories
     value = each[leaf].value
     for other in range(begin, end):
+        touch(search, other)
         cells[axes[other].start + 1].loss += value
     for k in range(each[leaf].start, each[leaf].end):
         if begin <= bounds[k].axis < end:
@@ -35,10 +36,7 @@ def _find_gains(model, search, level):
     axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     now, here = search.now[0], search.levels[level]
     slots, marks, n_features = search.slots, search.marks, search.point.shape[0]
-    for i in range(now.n_active):
-        axis = axes[i].active
-        for cell in range(axes[axis].start + axes[axis].low, axes[axis].start + axes[axis].high + 2):
-            cells[cell].loss = 0.0
+    touch_none(search)
     total = here.settled
     begin, stop = marks[here.mark], marks[here.mark + here.n_trees]
     now.work += stop - begin
@@ -60,12 +58,14 @@ def _find_gains(model, search, level):
             if j >= n_features:
                 _move_category(model, leaf, j, search)
             else:
+                touch(search, j)
                 cells[axes[j].start + max(bounds[at].first, axes[j].low)].loss += value
                 cells[axes[j].start + min(bounds[at].last, axes[j].high) + 1].loss -= value
             continue
         total += value
         for k in range(first_bound, end_bound):
             j = bounds[k].axis
+            touch(search, j)
             # Wherever this leaf does not reach on the axis, its value is lost.
             cells[axes[j].start + axes[j].low].loss -= value
             cells[axes[j].start + max(bounds[k].first, axes[j].low)].loss += value
@@ -119,12 +119,12 @@ def scatter(model, search, seed):
 
 @inner
 def _find_moves(search):
-    """The best move on each axis: its gain goes to `cheapest`, its cell to `front`; the best axis."""
+    """The best move on each axis that has some: its gain goes to `cheapest`, its cell to `front`; the best axis."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     n_features = search.point.shape[0]
     best, best_axis = 0.0, np.int64(-1)
-    for i in range(now.n_active):
-        axis = axes[i].active
+    for i in range(now.n_touched):
+        axis = axes[i].touched
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         running, most = 0.0, 0.0
         for cell in range(low, high + 1):
@@ -164,8 +164,8 @@ def climb(model, search, level, target, fresh):
             return total
         promised, n_moved = total + axes[best_axis].cheapest, 1
         _move(model, search, best_axis, axes[best_axis].front)
-        for i in range(now.n_active):
-            axis = axes[i].active
+        for i in range(now.n_touched):
+            axis = axes[i].touched
             if axis < n_features and axis != best_axis and 2.0 * axes[axis].cheapest > axes[best_axis].cheapest:
                 axes[n_moved].pending, axes[axis].back, axes[axis].chosen = axis, axes[axis].chosen, axes[axis].front
                 n_moved += 1
@@ -184,7 +184,7 @@ def descend(model, search, level, target, additive):
             low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
             running = 0.0
             for cell in range(low, high + 1):
-                running += cells[at + cell].loss
+                running += cells[at + cell].loss if axes[axis].is_touched else 0.0
                 saved = cells[at + axes[axis].chosen].cost - cells[at + cell].cost
                 if axis >= n_features:
                     # Back to the row's own category; other changes of category cost the same.

@@ -20,7 +20,15 @@ LARGEST_FLOAT = float(np.finfo(np.float64).max)
 BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
 # The same before a row is known: the axis is a feature; for a categorical one, where its bool set is in `sets` (or -1).
 SIDE = np.dtype([*BOUND.descr, ("set", np.int32)])
-LEAF = np.dtype([("value", np.float64), ("start", np.int32), ("end", np.int32)])  # its objective, and its bounds
+LEAF = np.dtype(
+    [
+        ("value", np.float64),  # what it counts for: its worth, maybe rounded up
+        ("worth", np.float64),
+        ("start", np.int32),  # its bounds
+        ("end", np.int32),
+        ("node", np.int32),
+    ]
+)
 FEATURE = np.dtype(
     [
         ("threshold_start", np.int64),  # where its thresholds are among those of all features
@@ -125,8 +133,14 @@ def _exclude(model, axes, k, bounds, count):
 
 
 @inner
+def _is_better(one, other):
+    """Whether a leaf comes before another one."""
+    return one.value > other.value or (one.value == other.value and one.worth > other.worth)
+
+
+@inner
 def _sort(slots, first, last, each):
-    """Put leaves in decreasing order of value (Shell sort)."""
+    """Put leaves in order, the best first (Shell sort)."""
     gap = 1
     while gap < (last - first) // 3:
         gap = 3 * gap + 1
@@ -134,7 +148,7 @@ def _sort(slots, first, last, each):
         for i in range(first + gap, last):
             slot = slots[i]
             j = i
-            while j - gap >= first and each[slots[j - gap]].value < each[slot].value:
+            while j - gap >= first and _is_better(each[slot], each[slots[j - gap]]):
                 slots[j] = slots[j - gap]
                 j -= gap
             slots[j] = slot
@@ -146,15 +160,15 @@ def collect(model, search):
     """List the leaves within reach, except those of trees with a single one, and the bounds that cut the row's box.
 
     Their value is output `plus` minus output `minus` (-1: leave out), as noted in the search. Tree by tree they are put
-    in `slots`, best first, from `marks[t]` to `marks[t + 1]`. Returns (how many trees, the sum of the values of trees
-    with a single leaf, the largest sum that could be); -1 trees if there is no room.
+    in `slots`, best first, from `marks[t]` to `marks[t + 1]`; the others are settled at the first level. Returns (how
+    many trees, the largest sum that could be); -1 trees if there is no room.
     """
     nodes, rank, sides, axes, stack = model.trees.nodes, model.rank, model.sides, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
     room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
     step = now.step
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
-    settled, total = 0.0, 0.0
+    settled, settled_worth, total = 0.0, 0.0, 0.0
     marks[0] = 0
     for tree in range(model.trees.root.shape[0]):
         best = -np.inf
@@ -182,7 +196,7 @@ def collect(model, search):
                     depth += 1
                 continue
             if n_leaves >= each.shape[0] or n_bounds + widest > room:
-                return np.int64(-1), settled, total
+                return np.int64(-1), total
             leaf = rank[node]
             end, within = n_bounds, True
             for k in range(model.side_start[leaf], model.side_start[leaf + 1]):
@@ -201,10 +215,11 @@ def collect(model, search):
                 continue
             gain = model.value[node, now.plus] if now.plus >= 0 else 0.0
             cost = model.value[node, now.minus] if now.minus >= 0 else 0.0
-            value = gain - cost
+            value = worth = gain - cost
             if step > 0.0 and (np.floor(gain / step) != gain / step or np.floor(cost / step) != cost / step):
-                value += now.extra
-            each[n_leaves].value, each[n_leaves].start, each[n_leaves].end = value, n_bounds, end
+                value = now.vote + now.stride * np.ceil((worth + now.excess - now.vote) / now.stride)
+            each[n_leaves].value, each[n_leaves].worth, each[n_leaves].node = value, worth, node
+            each[n_leaves].start, each[n_leaves].end = n_bounds, end
             slots[n_leaves] = n_leaves
             best = max(best, value)
             n_bounds = end
@@ -212,12 +227,14 @@ def collect(model, search):
         total += best
         if n_leaves == begin + 1:
             settled += best
+            settled_worth += each[begin].worth
             n_leaves = begin
         else:
             _sort(slots, begin, n_leaves, each)
             n_trees += 1
             marks[n_trees] = n_leaves
-    return n_trees, settled, total
+    search.levels[0].settled, search.levels[0].settled_worth = settled, settled_worth
+    return n_trees, total
 
 
 @inner

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
-from hardwood._kernels.ensemble_climb import climb, descend, scatter
+from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
 from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
 from hardwood._kernels.ensemble_state import add_costs, begin, copy_point, open_bounds, undo, write_point
@@ -19,11 +19,12 @@ DONE = -1
 INFINITY_NORM = -1
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
 HALVINGS, FAILURES = 12, 4
-# The cheapest example is searched for in the ball of the best one. If that takes long, smaller balls are searched: they
-# may have a nearer example, or be known to have none. Then the cheapest is searched for again, in another order, and so
-# on, with so many times more work in every round. A ball may take a share of what the search for the cheapest may, and
-# is climbed in from so many random points first. How long a search takes is a matter of luck: hence all the variety.
-GROWTH, SHARE, SCATTERED = 64, 5, 10
+# A search that is not done soon is given up for searches within smaller costs, larger from one to the next, each so
+# that it takes about so many times the work of the one before.
+GROWTH = 8.0
+# One that takes so many times the work of all before is made smaller.
+EXCESS = 16
+FIRST, WIDER = 0.0625, 4.0
 
 
 ROW = np.dtype(
@@ -52,8 +53,9 @@ class Task(NamedTuple):
     sign: int  # for LARGEST: 1 largest, -1 smallest output
     doubt: float  # how far float64 sums may be from the model's own
     step: float  # nearly all leaf values are multiples of this; 0 if there is no such number
-    stride: float  # sums of those are `offset` plus a multiple of this
+    stride: float  # sums of those are `offset` plus a multiple of this, and leaf values `vote` plus one
     offset: float
+    vote: float
     rounding: float  # what adding up may lose per leaf
     max_work: int  # before the caller is asked
     patience: int  # how much work is spent on a distance before it is looked for in another way
@@ -64,8 +66,9 @@ class Task(NamedTuple):
 def _set_up(model, task, label, rival, now):
     """Note how to ask whether `rival` can beat `label`: which outputs count, and the least sum of leaf values.
 
-    Sums of multiples of the step come in strides, so the least is the next one. Leaves of other values can come to sums
-    in between: they are counted for more than they are by what lies between.
+    Leaf values are multiples of the step, and their sums come in strides, so the least sum is the next one. What few
+    leaves of other values there are count for more than they are worth: so much that sums with them come in strides,
+    too, and that rounding cannot make more of them.
     """
     if model.base_score.shape[0] == 1:
         # One output: class 1 iff it is greater than the cut.
@@ -75,11 +78,13 @@ def _set_up(model, task, label, rival, now):
     else:
         limit = model.base_score[label] - model.base_score[rival]
         now.plus, now.minus, beats = np.int64(rival), np.int64(label), rival < label  # of equal outputs the first wins
-    now.limit, now.target, now.step, now.extra = limit, limit - task.doubt, task.step, 0.0
+    now.limit, now.target, now.least_worth = limit, limit - task.doubt, -np.inf
+    now.step, now.stride, now.vote, now.excess = task.step, task.stride, task.vote, 2.0 * task.doubt
     if task.step > 0.0:
         least = task.offset + task.stride * np.ceil((limit - task.offset) / task.stride)
         now.target = least if beats or least > limit else least + task.stride
-        now.extra = now.target - limit + task.doubt
+        # What counts for most is worth most, up to the excess.
+        now.least_worth = limit - task.doubt - 2.0 * task.doubt * model.trees.root.shape[0]
 
 
 @inner
@@ -98,11 +103,11 @@ def _enclose(model, task, row, search, radius):
     if task.goal == CHEAPEST:
         whole = cut_ball(model, task, row, radius, axes)
     now.n_active = list_active(axes)
-    n_trees, settled, total = collect(model, search)
+    n_trees, bound = collect(model, search)
     if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
         return False, whole
     now.rounding = task.rounding * marks[n_trees]
-    begin(search, n_trees, settled, total)
+    begin(search, n_trees, bound)
     return True, whole
 
 
@@ -137,53 +142,17 @@ def _improve(model, task, row, search, level):
 
 
 @inner
-def _try_ball(model, task, row, search, max_work):
-    """Look for an example within a radius halfway to the best one.
-
-    UNFINISHED: there is more to do; NONE: the best example is the nearest; FOUND: it is as good as can be had in this
-    way; or NO_ROOM. What is farther than the best example is given up for good.
-    """
-    levels, now = search.levels, search.now[0]
-    ball, found = np.int64(1), False
-    if now.radius < 0.0:
-        below, above = find_costs(search, 0.5 * (now.least + now.best))
-        radius = below if below > now.least else above
-        if radius >= now.best:
-            # Nothing is known of changes that are free.
-            return NONE if now.least == now.without and now.least > 0.0 else FOUND
-        if now.failures == FAILURES:
-            return FOUND
-        levels[ball].trail = 0
-        narrow_ball(model, search, radius, ball)
-        found = _improve(model, task, row, search, ball)
-        # From anywhere in the ball; every time a ball is tried again, from elsewhere.
-        seed, scattered = np.uint64(now.budget + now.failures), 0 if max_work > 0 else SCATTERED
-        while not found and scattered < SCATTERED:
-            seed = scatter(model, search, seed)
-            found = _improve(model, task, row, search, ball)
-            scattered += 1
-        levels[0].other_bound, levels[ball].bound, levels[ball].floor = -np.inf, np.inf, 0.0
-        now.level, now.fresh, now.spent, now.radius = ball, 1, 0, radius
-    if not found and max_work > 0:
-        status = seek(model, task.x[row], search, ANY, False, task.each[row].label, max_work, task.example[row])
-        now.spent += now.work
-        if status == NO_ROOM or (status == UNFINISHED and SHARE * now.spent < now.budget):
-            return status
-        if status == NONE:
-            now.without = now.radius
-        elif status == FOUND:
-            found = True
-            now.best = add_costs(search, False)
-    now.level, now.fresh = 0, 1
+def _try_ball(model, task, row, search, radius):
+    """Look for an example within a radius, the easy way; if there is one, what is farther is given up for good."""
+    ball, now = np.int64(1), search.now[0]
+    search.levels[ball].trail = 0
+    narrow_ball(model, search, radius, ball)
+    found = _improve(model, task, row, search, ball)
     undo(search, ball)
     if found:
         narrow_ball(model, search, now.best, np.int64(0))
         now.trail = 0
-    else:
-        now.least = now.radius
-        now.failures += now.without < now.radius
-    now.radius = -1.0
-    return UNFINISHED
+    return found
 
 
 @part
@@ -195,15 +164,32 @@ def _halve(model, task, row, search):
     for _ in range(HALVINGS):
         middle = 0.5 * (now.without + radius)
         if bound_ball(search, middle) < now.target - now.rounding:
-            now.without = middle
+            now.without = np.nextafter(middle, np.inf)
         else:
             radius = middle
-    now.least, now.failures, now.radius = now.without, 0, -1.0
+    least, failures = now.without, 0
     for _ in range(HALVINGS):
-        status = _try_ball(model, task, row, search, np.int64(0))
-        if status != UNFINISHED:
-            return status == NONE
+        below, above = find_costs(search, 0.5 * (least + now.best))
+        radius = below if below >= least else above
+        if radius >= now.best:
+            return least == now.without
+        if failures == FAILURES:
+            break
+        if not _try_ball(model, task, row, search, radius):
+            least = np.nextafter(radius, np.inf)
+            failures += 1
     return False
+
+
+@inner
+def _find_dearest(search):
+    """More than any cell costs."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    most = 0.0
+    for i in range(now.n_active):
+        here = axes[axes[i].active]
+        most = max(most, max(cells[here.start + here.low].cost, cells[here.start + here.high].cost))
+    return np.nextafter(most, np.inf)
 
 
 @part
@@ -219,14 +205,13 @@ def _approach(model, task, row, rival, search):
         now.plus, now.minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
         now.target, now.step = -np.inf, 0.0
     now.without, now.easy = 0.0, task.easy
-    now.near_first, now.in_balls, now.budget, now.spent = task.norm != INFINITY_NORM, 0, task.patience, 0
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
         has_room, whole = _enclose(model, task, row, search, radius)
         if not has_room:
             return NO_ROOM
         if levels[0].bound < now.target - now.rounding:
-            now.without = radius
+            now.without = np.nextafter(radius, np.inf)
             if whole or radius >= now.best:
                 return NONE
         else:
@@ -241,19 +226,52 @@ def _approach(model, task, row, rival, search):
     halve = task.goal == CHEAPEST and task.norm == INFINITY_NORM and now.best < np.inf
     if halve and _halve(model, task, row, search):
         return NONE
+    now.within, now.dearest = now.best, _find_dearest(search)
+    now.advance, now.spent, now.spent_in_all, now.budget = 0.0, 0, 0, task.patience
     return UNFINISHED
 
 
 @inner
-def _start_balls(model, task, row, search):
-    """Begin anew with the ball of the best example; whether there is room."""
+def _widen(model, task, row, search):
+    """Begin a search within a larger cost than is known to be too small; whether there is room."""
     now = search.now[0]
-    has_room, _ = _enclose(model, task, row, search, now.best)
+    top = min(now.best, now.dearest)
+    if now.advance == 0.0:
+        now.advance = min(FIRST * (top - now.without), max(now.without, task.each[row].distance))
+    else:
+        growth = np.log(max(1.1, now.spent / np.float64(max(now.spent_before, 1))))
+        now.advance *= min(max(np.log(GROWTH) / growth, 0.25), WIDER)
+    within = now.without + now.advance
+    now.within = within if now.without < within < top - 0.25 * now.advance else now.best
+    now.spent_before, now.spent, now.budget = now.spent, 0, EXCESS * now.spent_in_all
+    has_room, _ = _enclose(model, task, row, search, now.within)
     if has_room:
         set_costs(model, task.x[row], task, search)
-        price_leaves(search)
-        now.in_balls, now.least, now.failures, now.radius = 1, now.without, 0, -1.0
     return has_room
+
+
+@part
+def _go_on(model, task, row, search, label):
+    """Search on, for so much work: FOUND, NONE, UNFINISHED, NO_ROOM as `seek` has it."""
+    now = search.now[0]
+    is_nearest = task.goal == CHEAPEST and task.max_work > 0
+    max_work = min(task.max_work, now.budget - now.spent) if is_nearest else task.max_work
+    status = seek(
+        model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label, max_work, task.example[row]
+    )
+    now.spent += now.work
+    now.spent_in_all += now.work
+    if is_nearest and status == NONE and now.within < now.best:
+        now.without = now.within
+        status = UNFINISHED if _widen(model, task, row, search) else NO_ROOM
+    elif is_nearest and status == UNFINISHED and now.spent >= now.budget:
+        within = 0.5 * (now.without + min(now.within, now.dearest))
+        now.budget += EXCESS * now.spent_in_all
+        if now.advance == 0.0:
+            status = UNFINISHED if _widen(model, task, row, search) else NO_ROOM
+        elif now.without < within < now.within:
+            now.within, now.advance = within, within - now.without
+    return status
 
 
 @inner
@@ -264,7 +282,7 @@ def _note(task, search, status, is_last, row):
     if task.goal == LARGEST:
         task.each[row].bound = max(bound, np.nextafter(now.target, -np.inf))
     elif task.goal == CHEAPEST:
-        free = max(now.without, min(floor, now.best)) if is_last else 0.0
+        free = max(now.without, min(floor, now.within)) if is_last else 0.0
         task.each[row].certified = max(free, task.each[row].certified)
     else:
         # Of what has been given up it is known that it is below the target, and no more than the first bound.
@@ -285,7 +303,6 @@ def search_rows(model, task, first, end, rival, resume, search):
     """
     now = search.now[0]
     n_outputs = model.base_score.shape[0]
-    has_balls = task.goal == CHEAPEST and task.norm == INFINITY_NORM and task.max_work > 0
     for row in range(first, end):
         label = task.each[row].label
         last = n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
@@ -299,20 +316,8 @@ def search_rows(model, task, first, end, rival, resume, search):
                 status = _approach(model, task, row, other, search)
             resume = False
             before = now.best
-            if status == UNFINISHED and now.in_balls:
-                status = _try_ball(model, task, row, search, min(task.max_work, now.budget // SHARE + 1))
-                if status == FOUND:
-                    status, now.in_balls, now.spent = UNFINISHED, 0, 0
-                    now.budget *= GROWTH
-                    now.near_first = 1 - now.near_first
-            if status == UNFINISHED and not now.in_balls:
-                status = seek(
-                    model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label,
-                    min(task.max_work, now.budget) if has_balls else task.max_work, task.example[row],
-                )  # fmt: skip
-                now.spent += now.work
-                if status == UNFINISHED and has_balls and now.best < np.inf and now.spent >= now.budget:
-                    status = UNFINISHED if _start_balls(model, task, row, search) else NO_ROOM
+            if status == UNFINISHED:
+                status = _go_on(model, task, row, search, label)
             if now.best < before or status == FOUND:
                 task.each[row].status = FOUND
             if status == NO_ROOM:

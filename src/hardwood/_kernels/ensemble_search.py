@@ -19,7 +19,17 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.ensemble_leaves import MISSING, predict_point
-from hardwood._kernels.ensemble_state import EVERY, add_costs, copy_point, keep_leaves, narrow, undo, write_point
+from hardwood._kernels.ensemble_state import (
+    EVERY,
+    add_costs,
+    copy_point,
+    keep_leaves,
+    narrow,
+    touch,
+    touch_none,
+    undo,
+    write_point,
+)
 from hardwood._kernels.ensemble_tolls import lay_out, tighten
 
 FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
@@ -29,21 +39,20 @@ ANY, CHEAPEST, LARGEST = 0, 1, 2
 
 @inner
 def _add_up(search, level):
-    """The sum of every tree's best leaf."""
+    """The sum of every tree's best leaf: what they count for, and what they are worth."""
     levels, each = search.levels, search.leaves
-    total = levels[level].settled
+    total, worth = levels[level].settled, levels[level].settled_worth
     mark, slots, marks = levels[level].mark, search.slots, search.marks
     for tree in range(levels[level].n_trees):
-        total += each[slots[marks[mark + tree]]].value
-    return total
+        best = each[slots[marks[mark + tree]]]
+        total += best.value
+        worth += best.worth
+    return total, worth
 
 
 @inner
-def _start_tree(search, top, n_touched):
-    """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach.
-
-    Returns (how many such axes, how many axes touched by now).
-    """
+def _start_tree(search, top):
+    """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach; how many there are."""
     axes, each, bounds = search.axes, search.leaves, search.bounds
     n_pending = 0
     for k in range(each[top].start, each[top].end):
@@ -52,34 +61,28 @@ def _start_tree(search, top, n_touched):
         if bound.first <= here.low and bound.last >= here.high:
             continue
         if here.is_touched == 0:
-            here.is_touched = 1
-            axes[n_touched].touched = bound.axis
-            n_touched += 1
+            touch(search, bound.axis)
+            here.first, here.last = here.low, here.high
         here.front, here.back = max(bound.first, here.low), min(bound.last, here.high)
         here.first, here.last = max(here.first, here.front), min(here.last, here.back)
         axes[n_pending].pending = bound.axis
         n_pending += 1
-    return n_pending, n_touched
+    return n_pending
 
 
 @inner
 def _probe(search, level, total):
-    """Work out what each cell loses, as differences between neighbouring cells; how many axes have losses."""
+    """Work out what each cell loses, as differences between neighbouring cells, on axes with losses."""
     axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     slots, marks, now = search.slots, search.marks, search.now[0]
     slack = total - now.target + now.rounding
-    for i in range(now.n_active):
-        here = axes[axes[i].active]
-        here.first, here.last, here.is_touched = here.low, here.high, 0
-        now.work += here.high - here.low + 1
-        for cell in range(here.start + here.low, here.start + here.high + 2):
-            cells[cell].loss = 0.0
-    n_touched, tick, work = np.int64(0), now.tick, 0
+    touch_none(search)
+    tick, work = now.tick, 0
     mark, n_trees = search.levels[level].mark, search.levels[level].n_trees
     for tree in range(n_trees):
         i, stop = marks[mark + tree], marks[mark + tree + 1]
         top = each[slots[i]].value
-        n_pending, n_touched = _start_tree(search, slots[i], n_touched)
+        n_pending = _start_tree(search, slots[i])
         while n_pending > 0:
             i += 1
             leaf = slots[i]
@@ -113,29 +116,32 @@ def _probe(search, level, total):
                     still += 1
             n_pending = still
     now.tick = tick
-    now.work += work + n_trees
-    for i in range(n_touched):
+    now.work += work + n_trees + now.n_active
+    for i in range(now.n_touched):
         here = axes[axes[i].touched]
         running = 0.0
         for cell in range(here.start + here.low, here.start + here.high + 1):
             running += cells[cell].loss
             cells[cell].loss = running
-    return n_touched
 
 
 @inner
 def find_cheapest(search, additive):
-    """Work out the least cost on each axis within the box, and the least cost of a point of it."""
+    """Note the least cost on each axis within the box, that of the cell nearest to the row's; the least of a point."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     together = 0.0
     for i in range(now.n_active):
         here = axes[axes[i].active]
-        least = cells[here.start + here.low].cost
-        for cell in range(here.start + here.low + 1, here.start + here.high + 1):
-            least = min(least, cells[cell].cost)
+        least = cells[here.start + min(max(here.own, here.low), here.high)].cost
         here.cheapest = least
         together = together + least if additive else max(together, least)
     return together
+
+
+@part
+def _is_hopeless(axis, cell, total, least_sum, rest, within):
+    """Whether a cell loses or costs too much to be part of an answer."""
+    return (axis.is_touched and total - cell.loss < least_sum) or rest + cell.cost >= within
 
 
 @inner
@@ -143,25 +149,22 @@ def _shave(search, total, together, goal, additive):
     """Cut cells that cannot be part of an answer off the ends of the box: (whether none is left, whether any was)."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     shaved = False
-    least_sum, best = now.target - now.rounding, now.best
-    for i in range(now.n_active):
-        axis = axes[i].active
-        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-        if low == high or (goal != CHEAPEST and axes[axis].is_touched == 0):
+    least_sum, within = now.target - now.rounding, now.within if goal == CHEAPEST else np.inf
+    for i in range(now.n_active if goal == CHEAPEST else now.n_touched):
+        axis = axes[i].active if goal == CHEAPEST else axes[i].touched
+        here = axes[axis]
+        low, high, at = here.low, here.high, here.start
+        if low == high:
             continue
-        rest = together - axes[axis].cheapest if goal == CHEAPEST and additive else 0.0
-        lossy = axes[axis].is_touched == 1
-        first, last = high + 1, low - 1
-        for cell in range(low, high + 1):
-            if (not lossy or total - cells[at + cell].loss >= least_sum) and (
-                goal != CHEAPEST or rest + cells[at + cell].cost < best
-            ):
-                first = min(first, cell)
-                last = cell
-        if first > last:
+        rest = together - here.cheapest if goal == CHEAPEST and additive else 0.0
+        while low <= high and _is_hopeless(here, cells[at + low], total, least_sum, rest, within):
+            low += 1
+        if low > high:
             return True, shaved
-        if first > low or last < high:
-            narrow(search, axis, first, last)
+        while _is_hopeless(here, cells[at + high], total, least_sum, rest, within):
+            high -= 1
+        if low > here.low or high < here.high:
+            narrow(search, axis, low, high)
             shaved = True
     return False, shaved
 
@@ -212,7 +215,7 @@ def _choose_category(model, search, j):
     for axis in range(begin, begin + model.features[j].n_categories):
         possible = axes[axis].high == 1
         certain = axes[axis].low == 1
-        if axes[axis].low < axes[axis].high:
+        if axes[axis].is_touched:
             possible, certain = axes[axis].last == 1, axes[axis].first == 1
         if certain or (possible and (chosen < 0 or axes[axis].own == 1)):
             chosen = np.int64(axis)
@@ -226,17 +229,17 @@ def _choose_category(model, search, j):
 
 
 @inner
-def _choose_cells(model, search, n_touched, goal):
+def _choose_cells(model, search, goal):
     """Choose a cell on each axis from the common box of the best leaves; False if they have none."""
-    axes, cells = search.axes, search.cells
-    for i in range(n_touched):
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    for i in range(now.n_touched):
         here = axes[axes[i].touched]
         if here.first > here.last:
             return False
     for j in range(model.features.shape[0]):
         if model.features[j].n_categories == 0:
             low, high = axes[j].low, axes[j].high
-            if low < high:
+            if axes[j].is_touched:
                 low, high = axes[j].first, axes[j].last
             chosen, at = min(max(axes[j].own, low), high), axes[j].start
             if goal == CHEAPEST:
@@ -250,7 +253,26 @@ def _choose_cells(model, search, n_touched, goal):
 
 
 @inner
-def _cut_answer(search, level, n_touched, goal):
+def _are_alike(model, search, level, total):
+    """Whether every answer would be of leaves of the same values as the best ones: then it gets the same class as they.
+
+    Without this, a tie of classes would be looked at in every combination of leaves that comes to it.
+    """
+    each, slots, marks, now = search.leaves, search.slots, search.marks, search.now[0]
+    mark, slack = search.levels[level].mark, total - now.target + now.rounding
+    for tree in range(search.levels[level].n_trees):
+        i, stop = marks[mark + tree], marks[mark + tree + 1]
+        top = each[slots[i]]
+        while i < stop and top.value - each[slots[i]].value <= slack:
+            for k in range(model.value.shape[1]):
+                if model.value[each[slots[i]].node, k] != model.value[top.node, k]:
+                    return False
+            i += 1
+    return True
+
+
+@inner
+def _cut_answer(search, level, goal):
     """Where to cut a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
     axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
     best_axis, best_cell, most = np.int64(-1), 0, 0.0
@@ -267,7 +289,7 @@ def _cut_answer(search, level, n_touched, goal):
                 cheap += 1
             best_axis, best_cell, most = np.int64(axis), (cell - 1 if cheap < cell else cell), excess
     if best_axis < 0:
-        for i in range(n_touched):
+        for i in range(now.n_touched):
             axis = axes[i].touched
             if axes[axis].low < axes[axis].first:
                 best_axis, best_cell = np.int64(axis), axes[axis].first - 1
@@ -279,11 +301,11 @@ def _cut_answer(search, level, n_touched, goal):
 
 
 @inner
-def _cut_conflict(search, level, n_touched):
+def _cut_conflict(search, level):
     """Where to cut a box whose best leaves do not go together: so that both halves lose much."""
-    axes, levels, cells = search.axes, search.levels, search.cells
+    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
     best_less, best_more, best_balance = -1.0, -1.0, -1.0
-    for i in range(n_touched):
+    for i in range(now.n_touched):
         axis = axes[i].touched
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         running = np.inf
@@ -305,7 +327,7 @@ def _cut_conflict(search, level, n_touched):
 @inner
 def _order_halves(search, level, total, together, goal, additive):
     """Note bounds of both halves, and which one is put off: the dearer one, or the one that loses more."""
-    axes, levels, cells, near_first = search.axes, search.levels, search.cells, search.now[0].near_first == 1
+    axes, levels, cells = search.axes, search.levels, search.cells
     axis, cut = levels[level].axis, levels[level].cell
     at = axes[axis].start
     loss_low = loss_high = 0.0
@@ -327,7 +349,7 @@ def _order_halves(search, level, total, together, goal, additive):
             else:
                 floor_high = min(floor_high, cost)
     low_first = loss_low <= loss_high
-    if floor_low != floor_high and (near_first or loss_low == loss_high):
+    if floor_low != floor_high and (additive or loss_low == loss_high):
         low_first = floor_low < floor_high
     levels[level].side = 1 if low_first else 0
     levels[level].other_bound = min(total - (loss_high if low_first else loss_low), levels[level].bound)
@@ -374,11 +396,11 @@ def _visit(model, x, search, level, goal, additive, label, example):
                 return NONE
             if changed:
                 keep_leaves(search, level, level, EVERY, 0.0)
-        total = _add_up(search, level)
+        total, worth = _add_up(search, level)
         levels[level].bound = min(levels[level].bound, total)
-        if total < now.target - now.rounding:
+        if total < now.target - now.rounding or worth < now.least_worth - now.rounding:
             return NONE
-        n_touched = _probe(search, level, total)
+        _probe(search, level, total)
         if goal == CHEAPEST:
             together = find_cheapest(search, additive)
         empty, shaved = _shave(search, total, together, goal, additive)
@@ -387,7 +409,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
         if shaved:
             keep_leaves(search, level, level, EVERY, 0.0)
             continue
-        if not _choose_cells(model, search, n_touched, goal):
+        if not _choose_cells(model, search, goal):
             now.n_boxes += 1
             if now.n_boxes > now.easy:
                 verdict = _ask_tolls(search, level, total)
@@ -396,7 +418,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
                 if verdict == SHAVED:
                     keep_leaves(search, level, level, EVERY, 0.0)
                     continue
-            _cut_conflict(search, level, n_touched)
+            _cut_conflict(search, level)
             break
         if goal == LARGEST:
             now.target = np.nextafter(total, np.inf)
@@ -408,12 +430,14 @@ def _visit(model, x, search, level, goal, additive, label, example):
                 copy_point(search.point, example)
                 return FOUND
             cost = add_costs(search, additive)
-            if cost < now.best:
-                now.best = cost
+            if cost < now.within:
+                now.best = now.within = cost
                 copy_point(search.point, example)
                 continue
+        elif _are_alike(model, search, level, total):
+            return NONE
         # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.
-        if not _cut_answer(search, level, n_touched, goal):
+        if not _cut_answer(search, level, goal):
             return NONE
         break
     _order_halves(search, level, total, together, goal, additive)
@@ -425,7 +449,7 @@ def seek(model, x, search, goal, additive, label, max_work, example):
     """Search the box: FOUND (for ANY), NONE: finished, UNFINISHED: after so much work, call again; or NO_ROOM.
 
     ANY: `example` is a point that the model gives another class than `label`. CHEAPEST: it is the cheapest, if there is
-    one cheaper than `search.now.best`, which is then its cost. LARGEST: it has the largest sum, if there is one
+    one cheaper than `search.now.within`, which is then its cost. LARGEST: it has the largest sum, if there is one
     of at least `search.now.target`, which is then the next number after it.
     """
     axes, levels, now = search.axes, search.levels, search.now[0]
@@ -456,7 +480,7 @@ def seek(model, x, search, goal, additive, label, max_work, example):
             undo(search, level + 1)
             side = levels[level].side
             hopeless = levels[level].other_bound < now.target - now.rounding
-            if hopeless or (goal == CHEAPEST and levels[level].other_floor >= now.best):
+            if hopeless or (goal == CHEAPEST and levels[level].other_floor >= now.within):
                 levels[level].other_bound = -np.inf
                 level -= 1
                 continue

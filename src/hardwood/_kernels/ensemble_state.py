@@ -47,7 +47,8 @@ LEVEL = np.dtype(
     [
         ("mark", np.int64),  # its first mark
         ("n_trees", np.int64),  # with several leaves left
-        ("settled", np.float64),  # the sum of the trees with one leaf left
+        ("settled", np.float64),  # what the trees with one leaf left count for
+        ("settled_worth", np.float64),
         ("bound", np.float64),  # the best sum of its box
         ("floor", np.float64),  # the least cost of its box
         ("other_bound", np.float64),  # the same for the half that has been put off; -inf if none has
@@ -68,10 +69,16 @@ NOW = np.dtype(
         ("trail", np.int64),  # how many changes have been made to the box
         ("fresh", np.int64),  # whether the level has not been looked at yet
         ("n_active", np.int64),
+        ("n_touched", np.int64),
         ("limit", np.float64),  # the sum at which classes are equal
         ("target", np.float64),  # the least sum that is an answer
-        ("step", np.float64),  # nearly all leaf values are multiples of this, or 0;
-        ("extra", np.float64),  # the others are counted for so much more
+        # Leaf values that are no multiples of `step` are rounded up, by at least `excess`, to `vote` plus a multiple of
+        # `stride`. The sum of what leaves are really worth is no less than `least_worth` for an answer.
+        ("step", np.float64),
+        ("excess", np.float64),
+        ("vote", np.float64),
+        ("stride", np.float64),
+        ("least_worth", np.float64),
         ("best", np.float64),  # the cost of the best answer
         ("rounding", np.float64),  # what adding up may lose
         ("first_bound", np.float64),  # of the whole box
@@ -80,13 +87,13 @@ NOW = np.dtype(
         ("plus", np.int64),  # leaves count by this output
         ("minus", np.int64),  # less that one (-1: none)
         # A search for the nearest example: see ensemble_rows.
-        ("near_first", np.int64),  # whether the nearer half of a box is searched first, or the more promising one
-        ("in_balls", np.int64),  # whether balls are searched
-        ("budget", np.int64),  # how much work may be spent before something else is tried
-        ("spent", np.int64),
-        ("radius", np.float64),  # of the ball that is searched; -1 if none is
-        ("least", np.float64),  # a radius within which no example has been found, though there may be one
-        ("failures", np.int64),  # how often none was found
+        ("within", np.float64),  # only answers that cost less than this are looked for
+        ("dearest", np.float64),  # more than any cell costs
+        ("advance", np.float64),  # how much more `within` is than what was known before; 0 in a first search
+        ("budget", np.int64),  # how much work the search may take before something else is tried
+        ("spent", np.int64),  # how much it has taken,
+        ("spent_before", np.int64),  # the search before,
+        ("spent_in_all", np.int64),  # and all of the row
         # Of tolls: see ensemble_tolls.
         ("has_tolls", np.int64),  # whether they are laid out
         ("n_boxes", np.int64),  # that have been cut in two
@@ -174,6 +181,28 @@ def undo(search, level):
 
 
 @inner
+def touch_none(search):
+    """Forget all losses."""
+    axes, now = search.axes, search.now[0]
+    for i in range(now.n_touched):
+        axes[axes[i].touched].is_touched = 0
+    now.n_touched = 0
+
+
+@inner
+def touch(search, axis):
+    """Begin to note losses on an axis, unless there are some."""
+    here, now = search.axes[axis], search.now[0]
+    if here.is_touched:
+        return
+    here.is_touched, search.axes[now.n_touched].touched = 1, axis
+    now.n_touched += 1
+    now.work += here.high - here.low + 1
+    for cell in range(here.start + here.low, here.start + here.high + 2):
+        search.cells[cell].loss = 0.0
+
+
+@inner
 def keep_leaves(search, source, level, axis, radius):
     """Copy the leaves of one level that still meet the box to another; only this axis has changed, or EVERY one.
 
@@ -183,7 +212,7 @@ def keep_leaves(search, source, level, axis, radius):
     axes, levels, each, bounds, now = search.axes, search.levels, search.leaves, search.bounds, search.now[0]
     slots, marks = search.slots, search.marks
     n_trees, mark = levels[source].n_trees, levels[source].mark
-    settled = levels[source].settled
+    settled, worth = levels[source].settled, levels[source].settled_worth
     to_mark = mark if source == level else mark + n_trees + 1
     begin = marks[mark]
     write = begin if source == level else marks[mark + n_trees]
@@ -208,21 +237,23 @@ def keep_leaves(search, source, level, axis, radius):
         begin = stop
         if write == tree_start + 1:
             settled += each[slots[tree_start]].value
+            worth += each[slots[tree_start]].worth
             write = tree_start
         else:
             kept += 1
             marks[to_mark + kept] = write
-    levels[level].mark, levels[level].n_trees, levels[level].settled = to_mark, kept, settled
+    levels[level].mark, levels[level].n_trees = to_mark, kept
+    levels[level].settled, levels[level].settled_worth = settled, worth
     now.work += marks[mark + n_trees] - marks[mark] if source != level else write - marks[to_mark]
 
 
 @inner
-def begin(search, n_trees, settled, total):
+def begin(search, n_trees, bound):
     """Start a search among the leaves that `collect` has listed."""
     levels, now = search.levels, search.now[0]
-    levels[0].mark, levels[0].n_trees, levels[0].settled, levels[0].trail = 0, n_trees, settled, 0
-    levels[0].bound, levels[0].floor = total, 0.0
-    now.first_bound = total
+    levels[0].mark, levels[0].n_trees, levels[0].trail = 0, n_trees, 0
+    levels[0].bound, levels[0].floor = bound, 0.0
+    now.first_bound = bound
     now.level = now.trail = now.has_tolls = now.n_boxes = 0
     now.fresh = 1
 

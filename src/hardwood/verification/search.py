@@ -23,7 +23,7 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
 # After so many leaves a distance is not an easy one.
-PATIENCE = 1_000_000
+PATIENCE = 30_000
 # After so many boxes a search is not an easy one, and tolls are worth their while.
 EASY = 100
 # The share of leaves whose values may be others than multiples of a step.
@@ -44,15 +44,17 @@ class Rounding(NamedTuple):
         How far sums added in float64, in any order, may be from the model's own sums; 0 where every sum is exact.
     step : float
         A power of two that (nearly) all leaf values are multiples of, so that sums of these are, and are exact; else 0.
-    stride, offset : float
-        The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`. That is
-        every step; or every other one, where each tree leads by an odd number of steps, as one that votes does.
+    stride, offset, vote : float
+        The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`, and
+        that of a single one is `vote` plus one. The stride is the step, or twice as much: where each tree leads by an
+        odd number of steps, as one that votes does.
     """
 
     doubt: float
     step: float
     stride: float
     offset: float
+    vote: float
 
 
 def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
@@ -79,9 +81,10 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     if bool((divisors > 0).all()):
         doubt, step = 0.0, step or unit
     lead = value[:, 0] if value.shape[1] == 1 else value[:, 1] - value[:, 0]
-    if step > 0.0 and value.shape[1] <= 2 and bool((np.remainder(lead, 2.0 * step) == step).all()):
-        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2))
-    return Rounding(doubt, step, step, 0.0)
+    is_vote = (np.remainder(lead, 2.0 * step) == step) if step > 0.0 else np.zeros(len(lead), dtype=bool)
+    if value.shape[1] <= 2 and bool((is_vote | (divisors[:-1] < common)).all()) and is_vote.any():
+        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2), step)
+    return Rounding(doubt, step, step, 0.0, 0.0)
 
 
 @dataclass
