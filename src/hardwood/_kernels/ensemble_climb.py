@@ -64,12 +64,15 @@ def _find_gains(model, search, level):
             continue
         total += value
         for k in range(first_bound, end_bound):
-            j = bounds[k].axis
+            j, first, last = bounds[k].axis, bounds[k].first, bounds[k].last
+            at, low = axes[j].start, axes[j].low
             touch(search, j)
             # Wherever this leaf does not reach on the axis, its value is lost.
-            cells[axes[j].start + axes[j].low].loss -= value
-            cells[axes[j].start + max(bounds[k].first, axes[j].low)].loss += value
-            cells[axes[j].start + min(bounds[k].last, axes[j].high) + 1].loss -= value
+            if first > low:
+                cells[at + low].loss -= value
+                cells[at + first].loss += value
+            if last < axes[j].high:
+                cells[at + last + 1].loss -= value
     return total
 
 

@@ -256,9 +256,7 @@ def _go_on(model, task, row, search, label):
     now = search.now[0]
     is_nearest = task.goal == CHEAPEST and task.max_work > 0
     max_work = min(task.max_work, now.budget - now.spent) if is_nearest else task.max_work
-    status = seek(
-        model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label, max_work, task.example[row]
-    )
+    status = seek(model, task.x[row], search, task.goal, task.norm != INFINITY_NORM, label, max_work, task.example[row])
     now.spent += now.work
     now.spent_in_all += now.work
     if is_nearest and status == NONE and now.within < now.best:
