@@ -35,6 +35,10 @@ from hardwood._kernels.ensemble_tolls import lay_out, tighten
 FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
 # What is looked for: any point that gets another class; the cheapest one; the largest sum.
 ANY, CHEAPEST, LARGEST = 0, 1, 2
+# So many prices of a unit of cost are tried, each so many times the one before; afterwards it is changed by less.
+PRICES, APART, DRIFT = 3, 4.0, 1.2
+# Prices are kept in the range of numbers, and their products with costs.
+LARGEST_PRICE = 1e200
 
 
 @inner
@@ -358,8 +362,30 @@ def _order_halves(search, level, total, together, goal, additive):
     levels[level + 1].floor = floor_low if low_first else floor_high
 
 
-@part
-def _ask_tolls(search, level, total):
+@inner
+def _set_price(search, level):
+    """Try some prices on a box and keep the best: (whether the box is done with, whether cells were cut off)."""
+    now = search.now[0]
+    price = (search.levels[0].bound - now.target) / (APART * now.within)
+    if not 0.0 < price < LARGEST_PRICE:
+        return False, False
+    best, best_price, any_shaved = np.inf, price, False
+    for _ in range(PRICES):
+        now.price = price
+        for _ in range(2):
+            bound, shaved = tighten(search, level)
+            if bound == -np.inf:
+                return True, any_shaved
+            any_shaved |= shaved
+            if bound + price * now.within < best:
+                best, best_price = bound + price * now.within, price
+        price *= APART
+    now.price, now.drift = best_price, DRIFT
+    return False, any_shaved
+
+
+@inner
+def _ask_tolls(search, level, total, has_price):
     """Look at a box once more, with tolls: NONE: done with it; SHAVED: it is smaller now; UNFINISHED; or NO_ROOM.
 
     Where the sum of best leaves is far above the target they are in vain. How far is found out: a box that they help
@@ -373,8 +399,20 @@ def _ask_tolls(search, level, total):
     gap = total - now.target
     if gap > now.hope and now.n_boxes % 16 > 0:
         return UNFINISHED
+    if has_price and now.price == 0.0 and now.within < np.inf:
+        empty, shaved = _set_price(search, level)
+        if empty or shaved:
+            return NONE if empty else SHAVED
     bound, shaved = tighten(search, level)
-    levels[level].bound = min(levels[level].bound, bound)
+    if now.price == 0.0:
+        levels[level].bound = min(levels[level].bound, bound)
+    elif not shaved and bound > -np.inf:
+        # Another price may be better for this box, and then for those to come.
+        price, worst = now.price, bound + now.price * now.within
+        now.price *= now.drift
+        bound, shaved = tighten(search, level)
+        if bound + now.price * now.within >= worst:
+            now.price, now.drift = price, 1.0 / now.drift
     if shaved or bound == -np.inf:
         now.hope = max(now.hope, 1.1 * gap)
         return NONE if bound == -np.inf else SHAVED
@@ -411,8 +449,8 @@ def _visit(model, x, search, level, goal, additive, label, example):
             continue
         if not _choose_cells(model, search, goal):
             now.n_boxes += 1
-            if now.n_boxes > now.easy:
-                verdict = _ask_tolls(search, level, total)
+            if now.n_boxes > now.easy or (goal == CHEAPEST and additive and now.advance > 0.0):
+                verdict = _ask_tolls(search, level, total, goal == CHEAPEST and additive)
                 if verdict in (NONE, NO_ROOM):
                     return verdict
                 if verdict == SHAVED:

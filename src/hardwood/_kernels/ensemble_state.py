@@ -99,6 +99,8 @@ NOW = np.dtype(
         ("n_boxes", np.int64),  # that have been cut in two
         ("easy", np.int64),  # how many are before tolls are worth their while
         ("hope", np.float64),  # how far above the target a bound may be for tolls to be asked
+        ("price", np.float64),  # what a point pays for a unit of cost
+        ("drift", np.float64),  # what it is changed by next
         ("n_lanes", np.int64),
         ("largest", np.float64),  # the largest number among tolls and leaf values
     ]
@@ -255,7 +257,7 @@ def begin(search, n_trees, bound):
     levels[0].bound, levels[0].floor = bound, 0.0
     now.first_bound = bound
     now.level = now.trail = now.has_tolls = now.n_boxes = 0
-    now.fresh = 1
+    now.fresh, now.price = 1, 0.0
 
 
 @inner

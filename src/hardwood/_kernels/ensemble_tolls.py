@@ -12,6 +12,10 @@ nearer to it: for every cell of an axis each tree tells the most it can get ther
 tolls are set so that each gets the same share of what all trees together get in that cell. That never makes the
 bound worse. What they get in a cell also tells which cells cannot be part of an answer.
 
+Where changes cost something, and the costs of axes add up, a point also pays a price for what it costs. An answer has a
+sum of at least the target and costs less than `within`; so its sum, less the price times its cost, is at least the
+target less the price times `within`, whatever the price. A box whose bound is below that has no answer.
+
 Tolls are good for any box, and best for the one they were set in. The search keeps them as it goes from box to box.
 Each (tree, axis) is a gate, and the cells that its tree can tell apart there are its lanes.
 """
@@ -195,8 +199,20 @@ def _enter(search, level):
 
 
 @inner
+def _find_most_left(search, here):
+    """The most that a cell of an axis collects, less what it costs, from what is collected as differences."""
+    cells, takings, price = search.cells, search.takings, search.now[0].price
+    running, most = 0.0, -np.inf
+    for cell in range(here.start + here.low, here.start + here.high + 1):
+        running += takings[cell].share
+        left = running - price * cells[cell].cost if price > 0.0 else running
+        most = left if left > most else most
+    return most
+
+
+@inner
 def _collect_tolls(search, axis):
-    """The most that a cell of an axis collects within the box."""
+    """The most that a cell of an axis collects within the box, less what it costs."""
     here, gates, lanes, takings = search.axes[axis], search.gates, search.lanes, search.takings
     tick = search.now[0].tick
     for cell in range(here.start + here.low, here.start + here.high + 1):
@@ -211,11 +227,7 @@ def _collect_tolls(search, axis):
                 takings[here.start + (first if first > here.low else here.low)].share += lanes[i].toll - before
                 before = lanes[i].toll
         g = gate.following
-    running, most = 0.0, -np.inf
-    for cell in range(here.start + here.low, here.start + here.high + 1):
-        running += takings[cell].share
-        most = running if running > most else most
-    return most
+    return _find_most_left(search, here)
 
 
 @inner
@@ -303,6 +315,12 @@ def _set_tolls(search, here, gate, g, n_gates):
     tree.best = best
 
 
+@part
+def _find_least(now):
+    """The least bound of a box that may have an answer."""
+    return now.target - now.rounding - (now.price * now.within if now.price > 0.0 else 0.0)
+
+
 @inner
 def _pass_axis(search, axis, bound, error):
     """Set all tolls on an axis: (the bound now, the first and the last cell that can be part of an answer)."""
@@ -328,11 +346,12 @@ def _pass_axis(search, axis, bound, error):
         g = np.int64(gate.following)
     first, last = here.high + 1, here.low - 1
     running = 0.0
-    least = now.target - now.rounding - error - rest
+    least = _find_least(now) - error - rest
     for cell in range(here.low, here.high + 1):
         running += takings[here.start + cell].sum
-        takings[here.start + cell].sum = running
-        if running >= least:
+        left = running - now.price * search.cells[here.start + cell].cost if now.price > 0.0 else running
+        takings[here.start + cell].sum = left
+        if left >= least:
             first = min(first, cell)
             last = cell
     if n_gates == 0 or first > last:
@@ -346,12 +365,8 @@ def _pass_axis(search, axis, bound, error):
             _set_tolls(search, here, gate, g, n_gates)
             bound += trees[gate.tree].best
         g = np.int64(gate.following)
-    running, most = 0.0, -np.inf
-    for cell in range(here.start + here.low, here.start + here.high + 1):
-        running += takings[cell].share
-        most = running if running > most else most
-    here.collected = most
-    return bound + most, first, last
+    here.collected = _find_most_left(search, here)
+    return bound + here.collected, first, last
 
 
 @part
@@ -366,11 +381,14 @@ def tighten(search, level):
     """Bound a level's box by one pass over all axes: (the bound, whether cells were cut off); -inf if none is left."""
     axes, now = search.axes, search.now[0]
     bound = _enter(search, level)
+    now.largest = max(now.largest, now.price * now.within) if now.price > 0.0 else now.largest
     for i in range(now.n_active):
         axis = axes[i].active
         if axes[axis].low < axes[axis].high:
             axes[axis].collected = _collect_tolls(search, axis)
             bound += axes[axis].collected
+        elif now.price > 0.0:
+            bound -= now.price * search.cells[axes[axis].start + axes[axis].low].cost
     shaved = False
     for i in range(now.n_active):
         axis = axes[i].active
@@ -378,7 +396,7 @@ def tighten(search, level):
         if low == high or axes[axis].gate < 0:
             continue
         error = _find_error(search, level)
-        if bound < now.target - now.rounding - error:
+        if bound < _find_least(now) - error:
             return -np.inf, shaved
         bound, first, last = _pass_axis(search, axis, bound, error)
         if bound == -np.inf:
@@ -387,6 +405,6 @@ def tighten(search, level):
             narrow(search, axis, first, last)
             shaved = True
     error = _find_error(search, level)
-    if bound < now.target - now.rounding - error:
+    if bound < _find_least(now) - error:
         return -np.inf, shaved
     return bound + error, shaved
