@@ -8,7 +8,6 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_state import add_costs, touch, touch_none
-from hardwood._kernels.nodes import NEXT, mix
 
 
 @inner
@@ -105,19 +104,6 @@ def _start(model, search, fresh):
                 some = np.int64(axis)
         if some >= 0:
             axes[some].chosen = 1
-
-
-@inner
-def scatter(model, search, seed):
-    """Choose cells of the box at random, to climb from; categories stay as they are. The next seed."""
-    axes, now = search.axes, search.now[0]
-    n_features = model.features.shape[0]
-    for i in range(now.n_active):
-        axis = axes[i].active
-        if axis < n_features:
-            seed = mix(seed + NEXT)
-            axes[axis].chosen = axes[axis].low + np.int64(seed % np.uint64(axes[axis].high - axes[axis].low + 1))
-    return seed
 
 
 @inner

@@ -19,12 +19,14 @@ DONE = -1
 INFINITY_NORM = -1
 # How often the radius of an example is tried to be improved before it is proved, and how often in vain.
 HALVINGS, FAILURES = 12, 4
-# A search that is not done soon is given up for searches within smaller costs, larger from one to the next, each so
-# that it takes about so many times the work of the one before.
-GROWTH = 8.0
-# One that takes so many times the work of all before is made smaller.
+# The nearest example is searched for within the distance of the best one known. If that is not done soon, it may be far
+# too much: then one search follows another, from below, each within a little more than is known to be too little. The
+# first goes so far of the way to the best one, and the next ones so far that each takes about GROWTH times the work of
+# the one before, as work grows by about the same factor from step to step; but no more than so many times as far.
+FIRST_SHARE, GROWTH, MOST_FARTHER = 1 / 16, 8.0, 4.0
+# A search that takes so many times the work of all before it is made smaller as it goes on: what has been given up
+# stays so.
 EXCESS = 16
-FIRST, WIDER = 0.0625, 4.0
 
 
 ROW = np.dtype(
@@ -234,13 +236,12 @@ def _approach(model, task, row, rival, search):
 @inner
 def _widen(model, task, row, search):
     """Begin a search within a larger cost than is known to be too small; whether there is room."""
-    now = search.now[0]
-    top = min(now.best, now.dearest)
+    now, top = search.now[0], min(search.now[0].best, search.now[0].dearest)
     if now.advance == 0.0:
-        now.advance = min(FIRST * (top - now.without), max(now.without, task.each[row].distance))
+        now.advance = min(FIRST_SHARE * (top - now.without), max(now.without, task.each[row].distance))
     else:
         growth = np.log(max(1.1, now.spent / np.float64(max(now.spent_before, 1))))
-        now.advance *= min(max(np.log(GROWTH) / growth, 0.25), WIDER)
+        now.advance *= min(max(np.log(GROWTH) / growth, 1.0 / MOST_FARTHER), MOST_FARTHER)
     within = now.without + now.advance
     now.within = within if now.without < within < top - 0.25 * now.advance else now.best
     now.spent_before, now.spent, now.budget = now.spent, 0, EXCESS * now.spent_in_all
@@ -252,7 +253,7 @@ def _widen(model, task, row, search):
 
 @part
 def _go_on(model, task, row, search, label):
-    """Search on, for so much work: FOUND, NONE, UNFINISHED, NO_ROOM as `seek` has it."""
+    """Search on: FOUND, NONE, UNFINISHED or NO_ROOM, as `seek` has it. Where that takes too long, begin elsewhere."""
     now = search.now[0]
     is_nearest = task.goal == CHEAPEST and task.max_work > 0
     max_work = min(task.max_work, now.budget - now.spent) if is_nearest else task.max_work
