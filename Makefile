@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-hardening bench-black-box clean
+.PHONY: demo reproduce test lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -20,7 +20,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-hardening bench-black-box: bench-%: .venv/.bench
+bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box: bench-%: .venv/.bench
 	$(BIN)/python benchmarks/$(subst black-box,black_box,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:
