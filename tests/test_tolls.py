@@ -210,6 +210,20 @@ class TestRounding:
         assert rounding.step == 0.0
 
 
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_a_tie_that_rounding_breaks(is_mirrored: bool) -> None:
+    """0.25 + 0.7 is 0.75 + 0.2, and the first class wins; 0.1 + 0.7 is less than 0.6 + 0.2, though both lead by 0.5."""
+    forest = RandomForestClassifier(2, max_depth=1, bootstrap=False, random_state=0).fit([[0.0], [1.0]], [0, 1])
+    trees = as_ensemble(forest)
+    value = trees.value.copy()
+    leaves = [trees.left[trees.root], trees.right[trees.root]][:: -1 if is_mirrored else 1]
+    value[leaves[0]] = [[0.1, 0.6], [0.7, 0.2]]
+    value[leaves[1]] = [[0.25, 0.75], [0.7, 0.2]]
+    row = [[0.0 if is_mirrored else 1.0]]
+    certificate = verify(dataclasses.replace(trees, value=value), row, [0], 1.0)
+    assert certificate.status[0] == "vulnerable"
+
+
 def read_scaled(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a table with every column scaled to [0, 1], its classes, and an order of the rows."""
     table = load_dataset(name)
