@@ -22,8 +22,8 @@ from hardwood.verification.engine import drop_unused, find_trees, make_model, ma
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
 WORK = 1_000_000
-# After so many leaves a distance is not an easy one: less than a millisecond.
-PATIENCE = 30_000
+# After so many leaves a distance is not an easy one: a millisecond or less.
+PATIENCE = 60_000
 # After so many boxes a search is not an easy one, and tolls are worth their while.
 EASY = 100
 # The share of leaves whose values may be others than multiples of a step.
