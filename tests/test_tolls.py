@@ -14,8 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from hardwood import TreeEnsemble, as_ensemble, attack, load_dataset, verify
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.ensemble_balls import set_costs
-from hardwood._kernels.ensemble_search import LARGEST
-from hardwood._kernels.ensemble_state import EVERY, keep_leaves, narrow
+from hardwood._kernels.ensemble_state import EVERY, LARGEST, keep_leaves, narrow
 from hardwood._kernels.ensemble_tolls import lay_out, tighten
 from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel

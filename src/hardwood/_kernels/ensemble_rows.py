@@ -12,8 +12,18 @@ from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, NONE, UNFINISHED, seek
-from hardwood._kernels.ensemble_state import add_costs, begin, copy_point, open_bounds, undo, write_point
+from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_state import (
+    ANY,
+    CHEAPEST,
+    LARGEST,
+    add_costs,
+    begin,
+    copy_point,
+    open_bounds,
+    undo,
+    write_point,
+)
 
 DONE = -1
 INFINITY_NORM = -1

@@ -17,24 +17,25 @@ rounding that may be between them, and a point that reaches it is predicted as t
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.ensemble_cuts import cut_answer, cut_conflict, order_halves
 from hardwood._kernels.ensemble_leaves import MISSING, predict_point
+from hardwood._kernels.ensemble_probe import find_cheapest, probe, shave
 from hardwood._kernels.ensemble_state import (
+    ANY,
+    CHEAPEST,
     EVERY,
+    LARGEST,
     add_costs,
     copy_point,
     keep_leaves,
     narrow,
-    touch,
-    touch_none,
     undo,
     write_point,
 )
 from hardwood._kernels.ensemble_tolls import lay_out, tighten
 
 FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
-# What is looked for: any point that gets another class; the cheapest one; the largest sum.
-ANY, CHEAPEST, LARGEST = 0, 1, 2
 # So many prices of a unit of cost are tried, each so many times the one before; afterwards it is changed by less.
 PRICES, APART, DRIFT = 3, 4.0, 1.2
 # Prices are kept in the range of numbers, and their products with costs.
@@ -52,125 +53,6 @@ def _add_up(search, level):
         total += best.value
         worth += best.worth
     return total, worth
-
-
-@inner
-def _start_tree(search, top):
-    """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach; how many there are."""
-    axes, each, bounds = search.axes, search.leaves, search.bounds
-    n_pending = 0
-    for k in range(each[top].start, each[top].end):
-        bound = bounds[k]
-        here = axes[bound.axis]
-        if bound.first <= here.low and bound.last >= here.high:
-            continue
-        if here.is_touched == 0:
-            touch(search, bound.axis)
-            here.first, here.last = here.low, here.high
-        here.front, here.back = max(bound.first, here.low), min(bound.last, here.high)
-        here.first, here.last = max(here.first, here.front), min(here.last, here.back)
-        axes[n_pending].pending = bound.axis
-        n_pending += 1
-    return n_pending
-
-
-@inner
-def _probe(search, level, total):
-    """Work out what each cell loses, as differences between neighbouring cells, on axes with losses."""
-    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
-    slots, marks, now = search.slots, search.marks, search.now[0]
-    slack = total - now.target + now.rounding
-    touch_none(search)
-    tick, work = now.tick, 0
-    mark, n_trees = search.levels[level].mark, search.levels[level].n_trees
-    for tree in range(n_trees):
-        i, stop = marks[mark + tree], marks[mark + tree + 1]
-        top = each[slots[i]].value
-        n_pending = _start_tree(search, slots[i])
-        while n_pending > 0:
-            i += 1
-            leaf = slots[i]
-            lost = top - each[leaf].value
-            # No leaf from here on can be part of an answer: as if this one reached everywhere.
-            everywhere = lost > slack or i + 1 == stop
-            tick += 1
-            work += 1
-            if not everywhere:
-                for k in range(each[leaf].start, each[leaf].end):
-                    bound = bounds[k]
-                    here = axes[bound.axis]
-                    here.seen, here.seen_first, here.seen_last = tick, bound.first, bound.last
-            still = 0
-            for r in range(n_pending):
-                j = axes[r].pending
-                here = axes[j]
-                low, high, at = here.low, here.high, here.start
-                if here.seen == tick:
-                    low, high = max(low, here.seen_first), min(high, here.seen_last)
-                if low < here.front:
-                    cells[at + low].loss += lost
-                    cells[at + here.front].loss -= lost
-                    here.front = low
-                if high > here.back:
-                    cells[at + here.back + 1].loss += lost
-                    cells[at + high + 1].loss -= lost
-                    here.back = high
-                if here.front > here.low or here.back < here.high:
-                    axes[still].pending = j
-                    still += 1
-            n_pending = still
-    now.tick = tick
-    now.work += work + n_trees + now.n_active
-    for i in range(now.n_touched):
-        here = axes[axes[i].touched]
-        running = 0.0
-        for cell in range(here.start + here.low, here.start + here.high + 1):
-            running += cells[cell].loss
-            cells[cell].loss = running
-
-
-@inner
-def find_cheapest(search, additive):
-    """Note the least cost on each axis within the box, that of the cell nearest to the row's; the least of a point."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    together = 0.0
-    for i in range(now.n_active):
-        here = axes[axes[i].active]
-        least = cells[here.start + min(max(here.own, here.low), here.high)].cost
-        here.cheapest = least
-        together = together + least if additive else max(together, least)
-    return together
-
-
-@part
-def _is_hopeless(axis, cell, total, least_sum, rest, within):
-    """Whether a cell loses or costs too much to be part of an answer."""
-    return (axis.is_touched and total - cell.loss < least_sum) or rest + cell.cost >= within
-
-
-@inner
-def _shave(search, total, together, goal, additive):
-    """Cut cells that cannot be part of an answer off the ends of the box: (whether none is left, whether any was)."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    shaved = False
-    least_sum, within = now.target - now.rounding, now.within if goal == CHEAPEST else np.inf
-    for i in range(now.n_active if goal == CHEAPEST else now.n_touched):
-        axis = axes[i].active if goal == CHEAPEST else axes[i].touched
-        here = axes[axis]
-        low, high, at = here.low, here.high, here.start
-        if low == high:
-            continue
-        rest = together - here.cheapest if goal == CHEAPEST and additive else 0.0
-        while low <= high and _is_hopeless(here, cells[at + low], total, least_sum, rest, within):
-            low += 1
-        if low > high:
-            return True, shaved
-        while _is_hopeless(here, cells[at + high], total, least_sum, rest, within):
-            high -= 1
-        if low > here.low or high < here.high:
-            narrow(search, axis, low, high)
-            shaved = True
-    return False, shaved
 
 
 @inner
@@ -276,93 +158,6 @@ def _are_alike(model, search, level, total):
 
 
 @inner
-def _cut_answer(search, level, goal):
-    """Where to cut a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
-    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
-    best_axis, best_cell, most = np.int64(-1), 0, 0.0
-    for i in range(now.n_active):
-        axis = axes[i].active
-        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-        if low == high or goal != CHEAPEST:
-            continue
-        cell = axes[axis].chosen
-        excess = cells[at + cell].cost - axes[axis].cheapest
-        if excess > most:
-            cheap = low
-            while cells[at + cheap].cost > axes[axis].cheapest:
-                cheap += 1
-            best_axis, best_cell, most = np.int64(axis), (cell - 1 if cheap < cell else cell), excess
-    if best_axis < 0:
-        for i in range(now.n_touched):
-            axis = axes[i].touched
-            if axes[axis].low < axes[axis].first:
-                best_axis, best_cell = np.int64(axis), axes[axis].first - 1
-            elif axes[axis].last < axes[axis].high:
-                best_axis, best_cell = np.int64(axis), axes[axis].last
-    if best_axis >= 0:
-        levels[level].axis, levels[level].cell = best_axis, best_cell
-    return best_axis >= 0
-
-
-@inner
-def _cut_conflict(search, level):
-    """Where to cut a box whose best leaves do not go together: so that both halves lose much."""
-    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
-    best_less, best_more, best_balance = -1.0, -1.0, -1.0
-    for i in range(now.n_touched):
-        axis = axes[i].touched
-        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-        running = np.inf
-        for cell in range(high, low - 1, -1):
-            running = min(running, cells[at + cell].loss)
-            cells[at + cell].least = running
-        running = np.inf
-        for cell in range(low, high):
-            running = min(running, cells[at + cell].loss)
-            less, more = min(running, cells[at + cell + 1].least), max(running, cells[at + cell + 1].least)
-            if less < best_less or (less == best_less and more < best_more):
-                continue
-            balance = min(cell + 1 - low, high - cell) / (high - low + 1.0)
-            if less > best_less or more > best_more or balance > best_balance:
-                best_less, best_more, best_balance = less, more, balance
-                levels[level].axis, levels[level].cell = axis, cell
-
-
-@inner
-def _order_halves(search, level, total, together, goal, additive):
-    """Note bounds of both halves, and which one is put off: the dearer one, or the one that loses more."""
-    axes, levels, cells = search.axes, search.levels, search.cells
-    axis, cut = levels[level].axis, levels[level].cell
-    at = axes[axis].start
-    loss_low = loss_high = 0.0
-    if axes[axis].is_touched == 1:
-        loss_low = loss_high = np.inf
-        for cell in range(axes[axis].low, axes[axis].high + 1):
-            if cell <= cut:
-                loss_low = min(loss_low, cells[at + cell].loss)
-            else:
-                loss_high = min(loss_high, cells[at + cell].loss)
-    floor_low = floor_high = 0.0
-    if goal == CHEAPEST:
-        floor_low = floor_high = np.inf
-        for cell in range(axes[axis].low, axes[axis].high + 1):
-            cost = cells[at + cell].cost
-            cost = together - axes[axis].cheapest + cost if additive else max(together, cost)
-            if cell <= cut:
-                floor_low = min(floor_low, cost)
-            else:
-                floor_high = min(floor_high, cost)
-    low_first = loss_low <= loss_high
-    if floor_low != floor_high and (additive or loss_low == loss_high):
-        low_first = floor_low < floor_high
-    levels[level].side = 1 if low_first else 0
-    levels[level].other_bound = min(total - (loss_high if low_first else loss_low), levels[level].bound)
-    levels[level].other_floor = floor_high if low_first else floor_low
-    levels[level + 1].bound = min(total - (loss_low if low_first else loss_high), levels[level].bound)
-    levels[level + 1].floor = floor_low if low_first else floor_high
-
-
-@inner
 def _set_price(search, level):
     """Try some prices on a box and keep the best: (whether the box is done with, whether cells were cut off)."""
     now = search.now[0]
@@ -438,10 +233,10 @@ def _visit(model, x, search, level, goal, additive, label, example):
         levels[level].bound = min(levels[level].bound, total)
         if total < now.target - now.rounding or worth < now.least_worth - now.rounding:
             return NONE
-        _probe(search, level, total)
+        probe(search, level, total)
         if goal == CHEAPEST:
             together = find_cheapest(search, additive)
-        empty, shaved = _shave(search, total, together, goal, additive)
+        empty, shaved = shave(search, total, together, goal, additive)
         if empty:
             return NONE
         if shaved:
@@ -456,7 +251,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
                 if verdict == SHAVED:
                     keep_leaves(search, level, level, EVERY, 0.0)
                     continue
-            _cut_conflict(search, level)
+            cut_conflict(search, level)
             break
         if goal == LARGEST:
             now.target = np.nextafter(total, np.inf)
@@ -475,10 +270,10 @@ def _visit(model, x, search, level, goal, additive, label, example):
         elif _are_alike(model, search, level, total):
             return NONE
         # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.
-        if not _cut_answer(search, level, goal):
+        if not cut_answer(search, level, goal):
             return NONE
         break
-    _order_halves(search, level, total, together, goal, additive)
+    order_halves(search, level, total, together, goal, additive)
     return UNFINISHED
 
 

@@ -12,6 +12,8 @@ from hardwood._kernels.ensemble_leaves import MISSING
 
 # Constants are of one type with what they stand in for: otherwise functions would be compiled for both.
 EVERY, BALL = np.int64(-1), np.int64(-2)
+# What is looked for: any point that gets another class; the cheapest one; the largest sum.
+ANY, CHEAPEST, LARGEST = 0, 1, 2
 # Of the cells of an axis a tree tells apart so many groups at most when it comes to tolls.
 MAX_LANES = 64
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.ensemble_leaves import Model
-from hardwood._kernels.ensemble_search import ANY, CHEAPEST, FOUND, LARGEST, NO_ROOM, UNFINISHED
-from hardwood._kernels.ensemble_state import Search
+from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, UNFINISHED
+from hardwood._kernels.ensemble_state import ANY, CHEAPEST, LARGEST, Search
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
 from hardwood.verification.answers import Answers
