@@ -38,6 +38,8 @@ from hardwood._kernels.ensemble_tolls import lay_out, tighten
 FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
 # So many prices of a unit of cost are tried, each so many times the one before; afterwards it is changed by less.
 PRICES, APART, DRIFT = 3, 4.0, 1.2
+# While a box is looked at, an axis may be narrowed so often: twice for each price, and twice for the rest.
+NARROWINGS = 2 * PRICES + 2
 # Prices are kept in the range of numbers, and their products with costs.
 LARGEST_PRICE = 1e200
 
@@ -221,7 +223,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
     levels, now = search.levels, search.now[0]
     together = 0.0
     while True:
-        if now.trail + 2 * search.axes.shape[0] + 1 > search.changes.shape[0]:
+        if now.trail + NARROWINGS * search.axes.shape[0] + 1 > search.changes.shape[0]:
             return NO_ROOM
         if model.sets.shape[0]:
             empty, changed = settle_categories(model, search)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Model
+from hardwood._kernels.ensemble_search import NARROWINGS
 from hardwood._kernels.ensemble_state import (
     ACCOUNT,
     AXIS,
@@ -140,7 +141,7 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
         marks=np.zeros(4 * (ensemble.n_trees + 2) * scale, dtype=np.int32),
         axes=axes,
         levels=np.zeros(n_levels, dtype=LEVEL),
-        changes=np.zeros(64 * scale + 4 * n_axes, dtype=CHANGE),
+        changes=np.zeros(64 * scale + 2 * NARROWINGS * n_axes, dtype=CHANGE),
         cells=np.zeros(n_cells.sum(), dtype=CELL),
         now=np.zeros(1, dtype=NOW),
         point=np.empty(ensemble.schema.n_features),
