@@ -27,8 +27,9 @@ from hardwood._kernels.ensemble_state import (
 
 DONE = -1
 INFINITY_NORM = -1
-# How often the radius of an example is tried to be improved before it is proved, and how often in vain.
-HALVINGS, FAILURES = 12, 4
+# How often balls are bounded, and how often climbed in, before the nearest example is proved; how often in vain; and how
+# many times as large the next ball is while there is no example.
+HALVINGS, FAILURES, WIDER = 12, 4, 1.25
 # The nearest example is searched for within the distance of the best one known. If that is not done soon, it may be far
 # too much: then one search follows another, from below, each within a little more than is known to be too little. The
 # first goes so far of the way to the best one, and the next ones so far that each takes about GROWTH times the work of
@@ -124,13 +125,16 @@ def _enclose(model, task, row, search, radius):
 
 
 @inner
-def _improve(model, task, row, search, level):
-    """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one."""
+def _improve(model, task, row, search, level, fresh):
+    """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one.
+
+    From the row itself, if `fresh`; otherwise from where the last look ended.
+    """
     levels, now = search.levels, search.now[0]
     x, label = task.x[row], task.each[row].label
     additive = task.norm != INFINITY_NORM
     wanted = levels[0].bound if task.goal == LARGEST else now.target
-    reached = climb(model, search, level, wanted, level == 0)
+    reached = climb(model, search, level, wanted, fresh)
     if task.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
         now.target, now.rounding = np.nextafter(reached, np.inf), 0.0
@@ -154,12 +158,12 @@ def _improve(model, task, row, search, level):
 
 
 @inner
-def _try_ball(model, task, row, search, radius):
+def _try_ball(model, task, row, search, radius, fresh):
     """Look for an example within a radius, the easy way; if there is one, what is farther is given up for good."""
     ball, now = np.int64(1), search.now[0]
     search.levels[ball].trail = 0
     narrow_ball(model, search, radius, ball)
-    found = _improve(model, task, row, search, ball)
+    found = _improve(model, task, row, search, ball, fresh)
     undo(search, ball)
     if found:
         narrow_ball(model, search, now.best, np.int64(0))
@@ -168,28 +172,41 @@ def _try_ball(model, task, row, search, radius):
 
 
 @part
-def _halve(model, task, row, search):
-    """Bring the best example nearer, the easy way; whether it is the nearest. First, bounds tell a radius without."""
+def _close_in(model, task, row, search, radius):
+    """Look for the nearest example within a radius, the easy way; whether one is found and is known to be the nearest.
+
+    First, bounds tell a radius without, often the largest there is. So the next larger ball is the first to be tried,
+    then larger ones until there is an example in one, and then some in between.
+    """
     now = search.now[0]
     price_leaves(search)
-    radius = now.best
+    radius = min(radius, now.best)
     for _ in range(HALVINGS):
         middle = 0.5 * (now.without + radius)
         if bound_ball(search, middle) < now.target - now.rounding:
             now.without = np.nextafter(middle, np.inf)
         else:
             radius = middle
-    least, failures = now.without, 0
+    least, failures, fresh = now.without, 0, True
+    middle = np.nextafter(least, -np.inf)
     for _ in range(HALVINGS):
-        below, above = find_costs(search, 0.5 * (least + now.best))
+        below, above = find_costs(search, middle)
         radius = below if below >= least else above
-        if radius >= now.best:
+        if now.best < np.inf and radius >= now.best:
             return least == now.without
         if failures == FAILURES:
+            if now.best < np.inf:
+                break
+            radius = np.inf
+        if _try_ball(model, task, row, search, radius, fresh or radius == np.inf):
+            failures = 0
+        elif radius == np.inf:
             break
-        if not _try_ball(model, task, row, search, radius):
+        else:
             least = np.nextafter(radius, np.inf)
             failures += 1
+        fresh = False
+        middle = 0.5 * (least + now.best) if now.best < np.inf else WIDER * least
     return False
 
 
@@ -229,15 +246,14 @@ def _approach(model, task, row, rival, search):
         else:
             if task.goal == CHEAPEST:
                 set_costs(model, task.x[row], task, search)
-            found = _improve(model, task, row, search, np.int64(0))
-            if found and task.goal == ANY:
+            if task.goal == CHEAPEST and task.norm == INFINITY_NORM:
+                if _close_in(model, task, row, search, radius):
+                    return NONE
+            elif _improve(model, task, row, search, np.int64(0), True) and task.goal == ANY:
                 return FOUND
             if whole or radius >= now.best:
                 break
         radius = min(2.0 * radius, max(now.best, radius))
-    halve = task.goal == CHEAPEST and task.norm == INFINITY_NORM and now.best < np.inf
-    if halve and _halve(model, task, row, search):
-        return NONE
     now.within, now.dearest = now.best, _find_dearest(search)
     now.advance, now.spent, now.spent_in_all, now.budget = 0.0, 0, 0, task.patience
     return UNFINISHED
