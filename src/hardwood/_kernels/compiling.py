@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, typeof
 
 # nogil: threads run kernels side by side.
 # error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
@@ -82,6 +82,17 @@ def kernel(function: Callable) -> Any:
 
 inner = njit(**_settings, no_cpython_wrapper=True)
 part = njit(**_settings, inline="always")
+
+
+def settle_types(dispatcher: Any, *arguments: Any) -> Callable:
+    """Return a kernel as it is compiled for arguments of these types, which does not look at types again.
+
+    For kernels that are asked small questions again and again with dozens of arrays: telling their types apart takes
+    longer than the answer. Whoever calls what is returned sees to it that arrays are of the same types.
+    """
+    if not hasattr(dispatcher, "compile"):  # numba is told to compile nothing
+        return dispatcher
+    return dispatcher.compile(tuple(typeof(argument) for argument in arguments))
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -173,7 +173,7 @@ def _try_ball(model, task, row, search, radius, fresh):
 
 @part
 def _close_in(model, task, row, search, radius):
-    """Look for the nearest example within a radius, the easy way; whether one is found and is known to be the nearest.
+    """Look for the nearest example within a radius, the easy way; whether it is certain that there is no nearer one.
 
     First, bounds tell a radius without, often the largest there is. So the next larger ball is the first to be tried,
     then larger ones until there is an example in one, and then some in between.
@@ -247,7 +247,7 @@ def _approach(model, task, row, rival, search):
             if task.goal == CHEAPEST:
                 set_costs(model, task.x[row], task, search)
             if task.goal == CHEAPEST and task.norm == INFINITY_NORM:
-                if _close_in(model, task, row, search, radius):
+                if _close_in(model, task, row, search, radius) and (whole or radius >= now.best):
                     return NONE
             elif _improve(model, task, row, search, np.int64(0), True) and task.goal == ANY:
                 return FOUND

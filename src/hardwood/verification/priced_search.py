@@ -111,7 +111,7 @@ class PricedSearch:
             else:
                 allowed.append(keep)
         used = self.search.used
-        box = (low[:, used], high[:, used], np.concatenate(allowed)[None])
+        box = (low.take(used, axis=1), high.take(used, axis=1), np.concatenate(allowed)[None])
         self.search.time_limit = max(time_limit, 0.0)
         answers = self.search.decide(x[None], np.array([label]), box)
         if self.search.interrupted:

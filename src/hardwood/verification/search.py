@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hardwood._kernels import ensemble_rows
+from hardwood._kernels.compiling import settle_types
 from hardwood._kernels.ensemble_leaves import Model
 from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, UNFINISHED
 from hardwood._kernels.ensemble_state import ANY, CHEAPEST, LARGEST, Search
@@ -97,6 +98,7 @@ class Prepared:
     rounding: Rounding
     widths: tuple[np.ndarray, np.ndarray]  # of some leaves: feature, and how wide the leaf is there
     spare: list[tuple[int, Search]]  # of threads that are done, with their scale
+    search_rows: Callable | None = None  # the kernel, for the types that it is always called with
 
 
 _prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
@@ -168,7 +170,7 @@ class RowSearch:
         box: Box | None = None,
     ) -> Answers:
         n_rows = len(matrix)
-        x = matrix[:, self.used] if self._narrow else matrix
+        x = matrix.take(self.used, axis=1) if self._narrow else matrix
         low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
         each = _UNKNOWN.repeat(n_rows)
         each["label"], each["distance"] = label, guess
@@ -217,11 +219,14 @@ class RowSearch:
 
     def _run_chunk(self, task: ensemble_rows.Task, first: int, last: int) -> int:
         """Work through the rows of one chunk; how many there are."""
-        ensemble, model, spare = self._prepared.ensemble, self._prepared.model, self._prepared.spare
+        prepared = self._prepared
+        ensemble, model, spare = prepared.ensemble, prepared.model, prepared.spare
         scale, work = spare.pop() if spare else (1, make_workspace(ensemble, model, 1))
+        if prepared.search_rows is None:
+            prepared.search_rows = settle_types(ensemble_rows.search_rows, model, task, first, last, 0, False, work)
         row, rival, resume, current, since = first, 0, False, -1, 0.0
         while row < last and not self._stop:
-            reason, row, rival = ensemble_rows.search_rows(model, task, row, last, rival, resume, work)
+            reason, row, rival = prepared.search_rows(model, task, row, last, rival, resume, work)
             resume = False
             if reason == NO_ROOM:
                 scale *= 2
