@@ -83,12 +83,14 @@ def price_leaves(search):
     axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     slots, here = search.slots, search.levels[0]
     for i in range(search.marks[here.mark], search.marks[here.mark + here.n_trees]):
-        leaf = slots[i]
+        leaf = each[np.uintp(slots[np.uintp(i)])]
         cost = 0.0
-        for k in range(each[leaf].start, each[leaf].end):
-            axis = axes[bounds[k].axis]
-            cost = max(cost, cells[axis.start + min(max(axis.own, bounds[k].first), bounds[k].last)].cost)
-        search.leaf_cost[leaf] = cost
+        for k in range(leaf.start, leaf.end):
+            bound = bounds[np.uintp(k)]
+            axis = axes[np.uintp(bound.axis)]
+            nearest = min(max(axis.own, bound.first), bound.last)
+            cost = max(cost, cells[np.uintp(axis.start + nearest)].cost)
+        search.leaf_cost[np.uintp(slots[np.uintp(i)])] = cost
 
 
 @inner
@@ -97,10 +99,10 @@ def bound_ball(search, radius):
     here, each, slots, marks = search.levels[0], search.leaves, search.slots, search.marks
     total = here.settled
     for tree in range(here.n_trees):
-        i = marks[here.mark + tree]
-        while search.leaf_cost[slots[i]] > radius:
-            i += 1
-        total += each[slots[i]].value
+        i = np.uintp(marks[np.uintp(here.mark + tree)])
+        while search.leaf_cost[np.uintp(slots[i])] > radius:
+            i += np.uintp(1)
+        total += each[np.uintp(slots[i])].value
     return total
 
 

@@ -40,12 +40,14 @@ def _find_gains(model, search, level):
     begin, stop = marks[here.mark], marks[here.mark + here.n_trees]
     now.work += stop - begin
     for i in range(begin, stop):
-        leaf = slots[i]
-        value, first_bound, end_bound = each[leaf].value, each[leaf].start, each[leaf].end
+        leaf = slots[np.uintp(i)]
+        one = each[np.uintp(leaf)]
+        value, first_bound, end_bound = one.value, one.start, one.end
         outside, at = 0, 0
         for k in range(first_bound, end_bound):
-            chosen = axes[bounds[k].axis].chosen
-            if chosen < bounds[k].first or chosen > bounds[k].last:
+            bound = bounds[np.uintp(k)]
+            chosen = axes[np.uintp(bound.axis)].chosen
+            if chosen < bound.first or chosen > bound.last:
                 outside += 1
                 at = k
                 if outside > 1:
@@ -53,25 +55,27 @@ def _find_gains(model, search, level):
         if outside > 1:
             continue
         if outside == 1:
-            j = bounds[at].axis
+            bound = bounds[np.uintp(at)]
+            j = bound.axis
             if j >= n_features:
                 _move_category(model, leaf, j, search)
             else:
                 touch(search, j)
-                cells[axes[j].start + max(bounds[at].first, axes[j].low)].loss += value
-                cells[axes[j].start + min(bounds[at].last, axes[j].high) + 1].loss -= value
+                axis = axes[np.uintp(j)]
+                cells[np.uintp(axis.start + max(bound.first, axis.low))].loss += value
+                cells[np.uintp(axis.start + min(bound.last, axis.high) + 1)].loss -= value
             continue
         total += value
         for k in range(first_bound, end_bound):
-            j, first, last = bounds[k].axis, bounds[k].first, bounds[k].last
-            at, low = axes[j].start, axes[j].low
-            touch(search, j)
+            bound = bounds[np.uintp(k)]
+            axis = axes[np.uintp(bound.axis)]
+            touch(search, bound.axis)
             # Wherever this leaf does not reach on the axis, its value is lost.
-            if first > low:
-                cells[at + low].loss -= value
-                cells[at + first].loss += value
-            if last < axes[j].high:
-                cells[at + last + 1].loss -= value
+            if bound.first > axis.low:
+                cells[np.uintp(axis.start + axis.low)].loss -= value
+                cells[np.uintp(axis.start + bound.first)].loss += value
+            if bound.last < axis.high:
+                cells[np.uintp(axis.start + bound.last + 1)].loss -= value
     return total
 
 

@@ -165,62 +165,62 @@ def collect(model, search):
     """
     nodes, rank, sides, axes, stack = model.trees.nodes, model.rank, model.sides, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
-    room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
+    root, value_of, room, widest, now = model.trees.root, model.value, bounds.shape[0], axes.shape[0], search.now[0]
     step = now.step
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, settled_worth, total = 0.0, 0.0, 0.0
     marks[0] = 0
-    for tree in range(model.trees.root.shape[0]):
+    for tree in range(root.shape[0]):
         best = -np.inf
         begin = n_leaves
-        stack[0] = model.trees.root[tree]
+        stack[0] = root[np.uintp(tree)]
         depth = 1
         while depth > 0:
             depth -= 1
-            node = stack[depth]
-            here = nodes[node]
-            j = here.feature
-            if j >= 0:
-                if axes[j].own == MISSING:
+            node = stack[np.uintp(depth)]
+            here, at = nodes[np.uintp(node)], rank[np.uintp(node)]
+            if here.feature >= 0:
+                axis = axes[np.uintp(here.feature)]
+                if axis.own == MISSING:
                     to_left = here.missing_left
                     to_right = not to_left
                 elif here.category_start >= 0:
                     to_left, to_right = _reaches_sets(model, axes, node)
                 else:
-                    to_left, to_right = axes[j].low <= rank[node], axes[j].high > rank[node]
+                    to_left, to_right = axis.low <= at, axis.high > at
                 if to_left:
-                    stack[depth] = here.left
+                    stack[np.uintp(depth)] = here.left
                     depth += 1
                 if to_right:
-                    stack[depth] = here.right
+                    stack[np.uintp(depth)] = here.right
                     depth += 1
                 continue
             if n_leaves >= each.shape[0] or n_bounds + widest > room:
                 return np.int64(-1), total
-            leaf = rank[node]
             end, within = n_bounds, True
-            for k in range(model.side_start[leaf], model.side_start[leaf + 1]):
-                j, first, last = sides[k].axis, sides[k].first, sides[k].last
-                low, high = axes[j].low, axes[j].high
-                if axes[j].own == MISSING:
+            for k in range(model.side_start[np.uintp(at)], model.side_start[np.uintp(at + 1)]):
+                side = sides[np.uintp(k)]
+                axis = axes[np.uintp(side.axis)]
+                if axis.own == MISSING:
                     continue
-                if sides[k].set >= 0:
+                if side.set >= 0:
                     end, some = _exclude(model, axes, k, bounds, end)
                     within &= some
                     continue
-                within &= (first <= high) & (last >= low) & (first <= last)
-                bounds[end].axis, bounds[end].first, bounds[end].last = j, first, last
-                end += (first > low) | (last < high)
+                within &= (side.first <= axis.high) & (side.last >= axis.low) & (side.first <= side.last)
+                bound = bounds[np.uintp(end)]
+                bound.axis, bound.first, bound.last = side.axis, side.first, side.last
+                end += (side.first > axis.low) | (side.last < axis.high)
             if not within:
                 continue
-            gain = model.value[node, now.plus] if now.plus >= 0 else 0.0
-            cost = model.value[node, now.minus] if now.minus >= 0 else 0.0
+            gain = value_of[np.uintp(node), np.uintp(now.plus)] if now.plus >= 0 else 0.0
+            cost = value_of[np.uintp(node), np.uintp(now.minus)] if now.minus >= 0 else 0.0
             value = worth = gain - cost
             if step > 0.0 and (np.floor(gain / step) != gain / step or np.floor(cost / step) != cost / step):
                 value = now.vote + now.stride * np.ceil((worth + now.excess - now.vote) / now.stride)
-            each[n_leaves].value, each[n_leaves].worth, each[n_leaves].node = value, worth, node
-            each[n_leaves].start, each[n_leaves].end = n_bounds, end
-            slots[n_leaves] = n_leaves
+            leaf = each[np.uintp(n_leaves)]
+            leaf.value, leaf.worth, leaf.node, leaf.start, leaf.end = value, worth, node, n_bounds, end
+            slots[np.uintp(n_leaves)] = n_leaves
             best = max(best, value)
             n_bounds = end
             n_leaves += 1

@@ -12,8 +12,8 @@ def _start_tree(search, top):
     axes, each, bounds = search.axes, search.leaves, search.bounds
     n_pending = 0
     for k in range(each[top].start, each[top].end):
-        bound = bounds[k]
-        here = axes[bound.axis]
+        bound = bounds[np.uintp(k)]
+        here = axes[np.uintp(bound.axis)]
         if bound.first <= here.low and bound.last >= here.high:
             continue
         if here.is_touched == 0:
@@ -41,34 +41,34 @@ def probe(search, level, total):
         n_pending = _start_tree(search, slots[i])
         while n_pending > 0:
             i += 1
-            leaf = slots[i]
-            lost = top - each[leaf].value
+            leaf = each[np.uintp(slots[np.uintp(i)])]
+            lost = top - leaf.value
             # No leaf from here on can be part of an answer: as if this one reached everywhere.
             everywhere = lost > slack or i + 1 == stop
             tick += 1
             work += 1
             if not everywhere:
-                for k in range(each[leaf].start, each[leaf].end):
-                    bound = bounds[k]
-                    here = axes[bound.axis]
+                for k in range(leaf.start, leaf.end):
+                    bound = bounds[np.uintp(k)]
+                    here = axes[np.uintp(bound.axis)]
                     here.seen, here.seen_first, here.seen_last = tick, bound.first, bound.last
             still = 0
             for r in range(n_pending):
-                j = axes[r].pending
-                here = axes[j]
+                j = axes[np.uintp(r)].pending
+                here = axes[np.uintp(j)]
                 low, high, at = here.low, here.high, here.start
                 if here.seen == tick:
                     low, high = max(low, here.seen_first), min(high, here.seen_last)
                 if low < here.front:
-                    cells[at + low].loss += lost
-                    cells[at + here.front].loss -= lost
+                    cells[np.uintp(at + low)].loss += lost
+                    cells[np.uintp(at + here.front)].loss -= lost
                     here.front = low
                 if high > here.back:
-                    cells[at + here.back + 1].loss += lost
-                    cells[at + high + 1].loss -= lost
+                    cells[np.uintp(at + here.back + 1)].loss += lost
+                    cells[np.uintp(at + high + 1)].loss -= lost
                     here.back = high
                 if here.front > here.low or here.back < here.high:
-                    axes[still].pending = j
+                    axes[np.uintp(still)].pending = j
                     still += 1
             n_pending = still
     now.tick = tick
@@ -77,8 +77,8 @@ def probe(search, level, total):
         here = axes[axes[i].touched]
         running = 0.0
         for cell in range(here.start + here.low, here.start + here.high + 1):
-            running += cells[cell].loss
-            cells[cell].loss = running
+            running += cells[np.uintp(cell)].loss
+            cells[np.uintp(cell)].loss = running
 
 
 @inner

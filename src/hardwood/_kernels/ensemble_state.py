@@ -226,17 +226,19 @@ def keep_leaves(search, source, level, axis, radius):
         stop = marks[mark + tree + 1]
         tree_start = write
         for i in range(begin, stop):
-            leaf = slots[i]
-            meets = axis != BALL or search.leaf_cost[leaf] <= radius
-            for k in range(each[leaf].start, each[leaf].start if axis == BALL else each[leaf].end):
-                j = bounds[k].axis
+            slot = slots[np.uintp(i)]
+            leaf = each[np.uintp(slot)]
+            meets = axis != BALL or search.leaf_cost[np.uintp(slot)] <= radius
+            for k in range(leaf.start, leaf.start if axis == BALL else leaf.end):
+                bound = bounds[np.uintp(k)]
+                here = axes[np.uintp(bound.axis)]
                 if axis < 0:
-                    meets &= (bounds[k].first <= axes[j].high) & (bounds[k].last >= axes[j].low)
-                elif j == axis:
-                    meets = bounds[k].first <= axes[j].high and bounds[k].last >= axes[j].low
+                    meets &= (bound.first <= here.high) & (bound.last >= here.low)
+                elif bound.axis == axis:
+                    meets = bound.first <= here.high and bound.last >= here.low
                     break
             if meets:
-                slots[write] = leaf
+                slots[np.uintp(write)] = slot
                 write += 1
         begin = stop
         if write == tree_start + 1:
