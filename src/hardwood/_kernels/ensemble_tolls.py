@@ -147,9 +147,9 @@ def _tabulate(search, gate):
     for i in range(n):
         lowest = np.inf
         for k in range(i, n):
-            toll = lanes[gate.low + k].toll
+            toll = lanes[np.uintp(gate.low + k)].toll
             lowest = toll if toll < lowest else lowest
-            table[i * n + k] = lowest
+            table[np.uintp(i * n + k)] = lowest
 
 
 @inner
@@ -165,19 +165,20 @@ def _enter(search, level):
         tree = search.trees[accounts[slots[begin]].tree]
         tree.begin, tree.stop, tree.seen = begin, stop, now.tick
         for i in range(begin, stop):
-            accounts[slots[i]].net = each[slots[i]].value
+            leaf = np.uintp(slots[np.uintp(i)])
+            accounts[leaf].net = each[leaf].value
         for g in range(tree.gate_start, tree.gate_end):
-            gate = gates[g]
-            axis = axes[gate.axis]
+            gate = gates[np.uintp(g)]
+            axis = axes[np.uintp(gate.axis)]
             low, high = gate.start, gate.end - 1
-            while low < high and lanes[low + 1].first <= axis.low:
+            while low < high and lanes[np.uintp(low + 1)].first <= axis.low:
                 low += 1
-            while lanes[high].first > axis.high:
+            while lanes[np.uintp(high)].first > axis.high:
                 high -= 1
             n, at, shift = high - low + 1, g - tree.gate_start, low - gate.start
             parts = False
             for i in range(begin, stop if n > 1 else begin):
-                way = ways[accounts[slots[i]].way + at]
+                way = ways[np.uintp(accounts[np.uintp(slots[np.uintp(i)])].way + at)]
                 first, last = way.first - shift, way.last - shift
                 first, last = first if first > 0 else 0, last if last < n else n - 1
                 way.spot = first * n + last
@@ -187,11 +188,11 @@ def _enter(search, level):
             if parts:
                 _tabulate(search, gate)
                 for i in range(begin, stop):
-                    leaf = accounts[slots[i]]
-                    leaf.net -= table[ways[leaf.way + at].spot]
+                    account = accounts[np.uintp(slots[np.uintp(i)])]
+                    account.net -= table[np.uintp(ways[np.uintp(account.way + at)].spot)]
         best = -np.inf
         for i in range(begin, stop):
-            net = accounts[slots[i]].net
+            net = accounts[np.uintp(slots[np.uintp(i)])].net
             best = net if net > best else best
         tree.best = best
         total += best
@@ -204,8 +205,8 @@ def _find_most_left(search, here):
     cells, takings, price = search.cells, search.takings, search.now[0].price
     running, most = 0.0, -np.inf
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        running += takings[cell].share
-        left = running - price * cells[cell].cost if price > 0.0 else running
+        running += takings[np.uintp(cell)].share
+        left = running - price * cells[np.uintp(cell)].cost if price > 0.0 else running
         most = left if left > most else most
     return most
 
@@ -219,13 +220,14 @@ def _collect_tolls(search, axis):
         takings[cell].share = 0.0
     g = here.gate
     while g >= 0:
-        gate = gates[g]
-        if search.trees[gate.tree].seen == tick and gate.low < gate.high:
+        gate = gates[np.uintp(g)]
+        if search.trees[np.uintp(gate.tree)].seen == tick and gate.low < gate.high:
             before = 0.0
             for i in range(gate.low, gate.high + 1):
-                first = lanes[i].first
-                takings[here.start + (first if first > here.low else here.low)].share += lanes[i].toll - before
-                before = lanes[i].toll
+                lane = lanes[np.uintp(i)]
+                first = lane.first if lane.first > here.low else here.low
+                takings[np.uintp(here.start + first)].share += lane.toll - before
+                before = lane.toll
         g = gate.following
     return _find_most_left(search, here)
 
@@ -238,29 +240,29 @@ def _ask_tree(search, gate, g):
     n, at = gate.high - gate.low + 1, g - tree.gate_start
     _tabulate(search, gate)
     for i in range(n * n):
-        table[HIGHEST + i] = -np.inf
+        table[np.uintp(HIGHEST + i)] = -np.inf
     top = -np.inf
     for i in range(tree.begin, tree.stop):
-        leaf = accounts[slots[i]]
-        spot = ways[leaf.way + at].spot
-        gross = leaf.net + table[spot]
+        leaf = accounts[np.uintp(slots[np.uintp(i)])]
+        spot = ways[np.uintp(leaf.way + at)].spot
+        gross = leaf.net + table[np.uintp(spot)]
         leaf.gross = gross
         top = gross if gross > top else top
-        if gross > table[HIGHEST + spot]:
-            table[HIGHEST + spot] = gross
+        if gross > table[np.uintp(HIGHEST + spot)]:
+            table[np.uintp(HIGHEST + spot)] = gross
     # What can be had all the way from one lane to another can be had on every part of it.
     for length in range(n - 1, 0, -1):
         for i in range(n - length):
             k = HIGHEST + i * n + i + length
-            gross = table[k]
-            if gross > table[k - 1]:
-                table[k - 1] = gross
-            if gross > table[k + n]:
-                table[k + n] = gross
+            gross = table[np.uintp(k)]
+            if gross > table[np.uintp(k - 1)]:
+                table[np.uintp(k - 1)] = gross
+            if gross > table[np.uintp(k + n)]:
+                table[np.uintp(k + n)] = gross
     for i in range(n):
         # No leaf there, which only categories that exclude each other can bring about: any bound will do.
-        gross = table[HIGHEST + i * n + i]
-        lanes[gate.low + i].most = gross if gross > -np.inf else top
+        gross = table[np.uintp(HIGHEST + i * n + i)]
+        lanes[np.uintp(gate.low + i)].most = gross if gross > -np.inf else top
 
 
 @inner
@@ -269,12 +271,12 @@ def _tabulate_most(search, here):
     takings, runs = search.takings, search.runs
     n = here.high - here.low + 1
     for c in range(n):
-        runs[c] = takings[here.start + here.low + c].sum
+        runs[np.uintp(c)] = takings[np.uintp(here.start + here.low + c)].sum
     length, row = 1, 0
     while 2 * length <= n:
         for c in range(n - 2 * length + 1):
-            one, other = runs[row + c], runs[row + c + length]
-            runs[row + n + c] = one if one > other else other
+            one, other = runs[np.uintp(row + c)], runs[np.uintp(row + c + length)]
+            runs[np.uintp(row + n + c)] = one if one > other else other
         length, row = 2 * length, row + n
 
 
@@ -284,7 +286,7 @@ def _find_most(search, n, first, last):
     length, row = 1, 0
     while 2 * length <= last - first + 1:
         length, row = 2 * length, row + n
-    one, other = search.runs[row + first], search.runs[row + last - length + 1]
+    one, other = search.runs[np.uintp(row + first)], search.runs[np.uintp(row + last - length + 1)]
     return one if one > other else other
 
 
@@ -295,21 +297,22 @@ def _set_tolls(search, here, gate, g, n_gates):
     tree, now, takings = search.trees[gate.tree], search.now[0], search.takings
     before, zero = 0.0, 0.0
     for i in range(gate.low, gate.high + 1):
-        first = lanes[i].first if lanes[i].first > here.low else here.low
-        last = lanes[i + 1].first - 1 if i < gate.high else here.high
+        lane = lanes[np.uintp(i)]
+        first = lane.first if lane.first > here.low else here.low
+        last = lanes[np.uintp(i + 1)].first - 1 if i < gate.high else here.high
         share = _find_most(search, here.high - here.low + 1, first - here.low, last - here.low) / n_gates
         # What all lanes have in common comes to nothing, but would grow and grow.
-        zero = lanes[i].most - share if i == gate.low else zero
-        toll = lanes[i].most - share - zero
-        lanes[i].toll = toll
+        zero = lane.most - share if i == gate.low else zero
+        toll = lane.most - share - zero
+        lane.toll = toll
         now.largest = max(now.largest, abs(toll))
-        takings[here.start + first].share += toll - before
+        takings[np.uintp(here.start + first)].share += toll - before
         before = toll
     _tabulate(search, gate)
     at, best = g - tree.gate_start, -np.inf
     for i in range(tree.begin, tree.stop):
-        leaf = accounts[slots[i]]
-        net = leaf.gross - table[ways[leaf.way + at].spot]
+        leaf = accounts[np.uintp(slots[np.uintp(i)])]
+        net = leaf.gross - table[np.uintp(ways[np.uintp(leaf.way + at)].spot)]
         leaf.net = net
         best = net if net > best else best
     tree.best = best
@@ -328,11 +331,11 @@ def _pass_axis(search, axis, bound, error):
     here, now = search.axes[axis], search.now[0]
     n_gates, rest = 0, bound - here.collected
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        takings[cell].sum = takings[cell].share = 0.0
+        takings[np.uintp(cell)].sum = takings[np.uintp(cell)].share = 0.0
     g = np.int64(here.gate)
     while g >= 0:
-        gate = gates[g]
-        tree = trees[gate.tree]
+        gate = gates[np.uintp(g)]
+        tree = trees[np.uintp(gate.tree)]
         if tree.seen == now.tick and gate.low < gate.high:
             n_gates += 1
             now.work += tree.stop - tree.begin
@@ -340,17 +343,19 @@ def _pass_axis(search, axis, bound, error):
             _ask_tree(search, gate, g)
             before = 0.0
             for i in range(gate.low, gate.high + 1):
-                first = lanes[i].first
-                takings[here.start + (first if first > here.low else here.low)].sum += lanes[i].most - before
-                before = lanes[i].most
+                lane = lanes[np.uintp(i)]
+                first = lane.first if lane.first > here.low else here.low
+                takings[np.uintp(here.start + first)].sum += lane.most - before
+                before = lane.most
         g = np.int64(gate.following)
     first, last = here.high + 1, here.low - 1
     running = 0.0
     least = _find_least(now) - error - rest
     for cell in range(here.low, here.high + 1):
-        running += takings[here.start + cell].sum
-        left = running - now.price * search.cells[here.start + cell].cost if now.price > 0.0 else running
-        takings[here.start + cell].sum = left
+        at = np.uintp(here.start + cell)
+        running += takings[at].sum
+        left = running - now.price * search.cells[at].cost if now.price > 0.0 else running
+        takings[at].sum = left
         if left >= least:
             first = min(first, cell)
             last = cell
