@@ -93,9 +93,10 @@ def locate(model, x, low, high, allowed, axes):
 
 @inner
 def list_active(axes):
-    """List the axes of several cells; how many there are."""
+    """List the axes of several cells, and choose the only one of the others; how many there are."""
     count = np.int64(0)
     for axis in range(axes.shape[0]):
+        axes[axis].chosen = axes[axis].low
         if axes[axis].low < axes[axis].high:
             axes[count].active = axis
             count += 1

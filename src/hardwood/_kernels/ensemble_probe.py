@@ -87,8 +87,8 @@ def find_cheapest(search, additive):
     axes, cells, now = search.axes, search.cells, search.now[0]
     together = 0.0
     for i in range(now.n_active):
-        here = axes[axes[i].active]
-        least = cells[here.start + min(max(here.own, here.low), here.high)].cost
+        here = axes[np.uintp(axes[np.uintp(i)].active)]
+        least = cells[np.uintp(here.start + min(max(here.own, here.low), here.high))].cost
         here.cheapest = least
         together = together + least if additive else max(together, least)
     return together
@@ -107,17 +107,17 @@ def shave(search, total, together, goal, additive):
     shaved = False
     least_sum, within = now.target - now.rounding, now.within if goal == CHEAPEST else np.inf
     for i in range(now.n_active if goal == CHEAPEST else now.n_touched):
-        axis = axes[i].active if goal == CHEAPEST else axes[i].touched
-        here = axes[axis]
+        axis = axes[np.uintp(i)].active if goal == CHEAPEST else axes[np.uintp(i)].touched
+        here = axes[np.uintp(axis)]
         low, high, at = here.low, here.high, here.start
         if low == high:
             continue
         rest = together - here.cheapest if goal == CHEAPEST and additive else 0.0
-        while low <= high and _is_hopeless(here, cells[at + low], total, least_sum, rest, within):
+        while low <= high and _is_hopeless(here, cells[np.uintp(at + low)], total, least_sum, rest, within):
             low += 1
         if low > high:
             return True, shaved
-        while _is_hopeless(here, cells[at + high], total, least_sum, rest, within):
+        while _is_hopeless(here, cells[np.uintp(at + high)], total, least_sum, rest, within):
             high -= 1
         if low > here.low or high < here.high:
             narrow(search, axis, low, high)

@@ -188,7 +188,7 @@ def _close_in(model, task, row, search, radius):
         else:
             radius = middle
     least, failures, fresh = now.without, 0, True
-    middle = np.nextafter(least, -np.inf)
+    middle = max(np.nextafter(least, -np.inf), 0.0)  # the row itself costs nothing
     for _ in range(HALVINGS):
         below, above = find_costs(search, middle)
         radius = below if below >= least else above

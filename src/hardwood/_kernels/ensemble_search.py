@@ -117,25 +117,23 @@ def _choose_category(model, search, j):
 
 
 @inner
-def _choose_cells(model, search, goal):
-    """Choose a cell on each axis from the common box of the best leaves; False if they have none."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+def _choose_cells(model, search):
+    """Choose a cell on each axis from the common box of the best leaves, the nearest to the row's, which is the cheapest.
+
+    Returns False if they have none.
+    """
+    axes, now, n_features = search.axes, search.now[0], model.features.shape[0]
     for i in range(now.n_touched):
-        here = axes[axes[i].touched]
+        here = axes[np.uintp(axes[np.uintp(i)].touched)]
         if here.first > here.last:
             return False
-    for j in range(model.features.shape[0]):
-        if model.features[j].n_categories == 0:
-            low, high = axes[j].low, axes[j].high
-            if axes[j].is_touched:
-                low, high = axes[j].first, axes[j].last
-            chosen, at = min(max(axes[j].own, low), high), axes[j].start
-            if goal == CHEAPEST:
-                for cell in range(low, high + 1):
-                    if cells[at + cell].cost < cells[at + chosen].cost:
-                        chosen = np.int32(cell)
-            axes[j].chosen = chosen
-        elif axes[j].own != MISSING and not _choose_category(model, search, j):
+    for i in range(now.n_active):
+        here = axes[np.uintp(axes[np.uintp(i)].active)]
+        low, high = (here.first, here.last) if here.is_touched else (here.low, here.high)
+        here.chosen = min(max(here.own, low), high)
+    for j in range(n_features if model.sets.shape[0] else 0):
+        is_known = model.features[j].n_categories > 0 and axes[j].own != MISSING
+        if is_known and not _choose_category(model, search, j):
             return False
     return True
 
@@ -244,7 +242,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
         if shaved:
             keep_leaves(search, level, level, EVERY, 0.0)
             continue
-        if not _choose_cells(model, search, goal):
+        if not _choose_cells(model, search):
             now.n_boxes += 1
             if now.n_boxes > now.easy or (goal == CHEAPEST and additive and now.advance > 0.0):
                 verdict = _ask_tolls(search, level, total, goal == CHEAPEST and additive)
