@@ -201,7 +201,7 @@ class _Questions:
     def _table(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return some rows as a table, and their labels."""
         schema, matrix = self.ensemble.schema, self.matrix[rows]
-        numerical = all(labels is None for labels in schema.categories)
+        numerical = not schema.categorical
         return matrix if numerical else schema.decode(matrix), self.ensemble.labels[self.label[rows]]
 
 

@@ -42,9 +42,9 @@ def _named_categories(
     entries: Sequence[Any], rules: PlacedRules, schema: Schema
 ) -> Iterator[tuple[int, list[Label], tuple[Label, ...]]]:
     """Go through the features whose categories are named: what is named, each once, and the labels of the feature."""
-    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-        if labels is None:
-            continue
+    for j in schema.categorical:
+        entry, labels = entries[j], schema.categories[j]
+        assert labels is not None
         named = [label for a, targets in (entry.items() if isinstance(entry, dict) else ()) for label in (a, *targets)]
         for at, rule in rules:
             if at == j:
@@ -75,11 +75,19 @@ def extend_schema(entries: Sequence[Any], rules: PlacedRules, schema: Schema) ->
 
 def lay_out_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
     """Turn one entry per feature into arrays."""
+    if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
+        left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
+        return Reach(left, right, (None,) * schema.n_features, attacks)
     both = list(zip(entries, schema.categories, strict=True))
-    sides = [INTERVALS.get(entry, entry) if labels is None else 0.0 for entry, labels in both]
-    left, right = np.array([side if isinstance(side, tuple) else (side, side) for side in sides]).T
+    left, right = np.array([_find_interval(entry if labels is None else 0.0) for entry, labels in both]).T
     categories = tuple(None if labels is None else _category_matrix(entry, labels) for entry, labels in both)
     return Reach(left, right, categories, attacks)
+
+
+def _find_interval(entry: Any) -> tuple[float, float]:
+    """Return how far a number can be moved to the left and to the right."""
+    side = INTERVALS.get(entry, entry)
+    return side if isinstance(side, tuple) else (side, side)
 
 
 def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:

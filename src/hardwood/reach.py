@@ -1,6 +1,7 @@
 """Reach: what an attacker may do to the rows of one table, as arrays. The one definition that everything else uses."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,9 @@ class Reach:
     def __post_init__(self) -> None:
         for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
             object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
-        matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
-        object.__setattr__(self, "categories", tuple(matrices))
+        if self.categorical:
+            matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
+            object.__setattr__(self, "categories", tuple(matrices))
         object.__setattr__(self, "_all_attack", bool(self.attacks.all()))
 
     @property
@@ -50,9 +52,16 @@ class Reach:
         movable = self.left.any() or self.right.any() or any(off_diagonal)
         return not (movable and self.attacks.any())
 
+    @cached_property
+    def categorical(self) -> tuple[int, ...]:
+        """The positions of the categorical features."""
+        if set(map(type, self.categories)) == {type(None)}:  # faster than one by one
+            return ()
+        return tuple(j for j, matrix in enumerate(self.categories) if matrix is not None)
+
     def select(self, columns: np.ndarray) -> "Reach":
         """Return what an attacker may do to some columns."""
-        categories = tuple(self.categories[j] for j in columns.tolist())
+        categories = tuple(map(self.categories.__getitem__, columns.tolist()))
         return Reach(self.left[columns], self.right[columns], categories, self.attacks)
 
     def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -104,11 +113,11 @@ class Reach:
         is_missing = np.isnan(X), np.isnan(X_adv)
         inside |= is_missing[0] & is_missing[1]
         is_known = ~(is_missing[0] | is_missing[1])
-        for j, allowed in enumerate(self.categories):
-            if allowed is not None:
-                row = np.flatnonzero(is_known[:, j])
-                a, b = X[row, j].astype(np.intp), X_adv[row, j].astype(np.intp)
-                inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
+        for j in self.categorical:
+            allowed, row = self.categories[j], np.flatnonzero(is_known[:, j])
+            assert allowed is not None
+            a, b = X[row, j].astype(np.intp), X_adv[row, j].astype(np.intp)
+            inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
         return np.asarray(inside.all(axis=1))
 
     def open_codes(self, X: np.ndarray, class_index: np.ndarray) -> np.ndarray:
@@ -117,11 +126,12 @@ class Reach:
         What is said of a category that is missing means nothing.
         """
         columns = []
-        for j, allowed in enumerate(self.categories):
-            if allowed is not None:
-                own = np.nan_to_num(X[:, j]).astype(np.intp)
-                stay = np.eye(len(allowed), dtype=bool)[own]
-                columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
+        for j in self.categorical:
+            allowed = self.categories[j]
+            assert allowed is not None
+            own = np.nan_to_num(X[:, j]).astype(np.intp)
+            stay = np.eye(len(allowed), dtype=bool)[own]
+            columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
         return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
 
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

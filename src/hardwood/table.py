@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -86,6 +87,17 @@ class Schema:
         as_tuples = tuple(None if labels is None else tuple(labels) for labels in categories)
         object.__setattr__(self, "categories", as_tuples)
 
+    @cached_property
+    def categorical(self) -> tuple[int, ...]:
+        """The positions of the categorical columns.
+
+        Examples
+        --------
+        >>> Schema(2, None, (None, ("blue", "red"))).categorical
+        (1,)
+        """
+        return tuple(j for j, labels in enumerate(self.categories) if labels is not None)
+
     @classmethod
     def numeric(cls, n_features: int, feature_names: Sequence[str] | None = None) -> Schema:
         """Describe a table of numbers.
@@ -164,7 +176,7 @@ class Schema:
         """
         table = open_table(X)
         self._check_columns(table)
-        if self._is_numerical and is_plain_numbers(table):
+        if not self.categorical and is_plain_numbers(table):
             matrix = table
         else:
             matrix = np.empty((len(table), self.n_features))
@@ -214,7 +226,7 @@ class Schema:
             raise ValueError(f"matrix: expected shape (n_rows, {self.n_features}), got {matrix.shape}")
         pandas = None if self.feature_names is None else _pandas_if_installed()
         if pandas is None:
-            table = matrix if self._is_numerical else matrix.astype(object)
+            table = matrix.astype(object) if self.categorical else matrix
             for j, labels in enumerate(self.categories):
                 if labels is not None:
                     table[:, j] = labels_of(matrix[:, j], labels, self._unseen(labels))
@@ -278,10 +290,6 @@ class Schema:
             found = list(record) if isinstance(record, Mapping) else record
             raise ValueError(f"schema: expected an object with the keys {expected}, got {found!r}")
         return cls(**record)
-
-    @property
-    def _is_numerical(self) -> bool:
-        return all(labels is None for labels in self.categories)
 
     def _unseen(self, labels: tuple[Label, ...]) -> Label | None:
         """Return what stands for a category that is not among the labels."""

@@ -423,6 +423,8 @@ class ThreatModel:
                 entries[positions[str(key)]] = entry
         else:
             # One entry for all suits every feature.
+            if not schema.categorical:
+                return [table] * n_features
             return [table if labels is None or table == "<>" else None for labels in schema.categories]
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
             check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")

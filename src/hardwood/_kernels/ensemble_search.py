@@ -171,7 +171,9 @@ def _set_price(search, level):
             bound, shaved = tighten(search, level)
             if bound == -np.inf:
                 return True, any_shaved
-            any_shaved |= shaved
+            if shaved:  # tolls are paid by leaves that meet the box, and no others
+                keep_leaves(search, level, level, EVERY, 0.0)
+                any_shaved = True
             if bound + price * now.within < best:
                 best, best_price = bound + price * now.within, price
         price *= APART

@@ -19,9 +19,8 @@ def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, 
     """
     with np.errstate(over="ignore"):  # the difference of two huge numbers may be infinite
         change = np.where(np.isnan(matrix), 0.0, np.abs(X_adv - matrix))
-        for feature, labels in enumerate(schema.categories):
-            if labels is not None:
-                change[:, feature] = change[:, feature] != 0.0
+        for feature in schema.categorical:
+            change[:, feature] = change[:, feature] != 0.0
         if norm == 0:
             return ((change != 0.0) * weight).sum(axis=1)
         change *= weight

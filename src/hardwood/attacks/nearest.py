@@ -122,7 +122,7 @@ def attack(
     reach = words.resolve(ensemble.schema, ensemble.labels)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    n_threads, interrupted = count_threads(n_jobs), False
+    n_threads, interrupted = count_threads(n_jobs, len(matrix)), False
     if method == "milp":
         milp = Milp(ensemble, reach, limit, n_threads)
         found, examples, lower = attack_by_milp(milp, matrix, label, norm, weight)

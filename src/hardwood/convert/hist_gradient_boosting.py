@@ -99,7 +99,7 @@ def _left_sets(
 
 def _table(rows: np.ndarray, schema: Schema) -> Any:
     """Return encoded rows as the model takes them: with labels for codes."""
-    if all(labels is None for labels in schema.categories):
+    if not schema.categorical:
         return rows
     table = schema.decode(rows)
     has_text = any(isinstance(label, str) for labels in schema.categories for label in labels or ())

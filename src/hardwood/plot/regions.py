@@ -201,7 +201,7 @@ def _check_two_numerical_features(ensemble: TreeEnsemble) -> None:
         raise ValueError(
             f"decision regions need a model of exactly two features, this one has {ensemble.schema.n_features}"
         )
-    if any(labels is not None for labels in ensemble.schema.categories):
+    if ensemble.schema.categorical:
         raise ValueError("decision regions need numerical features, this model has a categorical one")
 
 

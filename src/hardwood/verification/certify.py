@@ -94,28 +94,24 @@ def verify(
         known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
         return _certify_priced(ensemble, priced, known, X, matrix, output, label)
     reach = words.resolve(ensemble.schema, ensemble.labels)
-    wrong = predicted != label
-    n_threads = count_threads(n_jobs)
+    right = np.flatnonzero(predicted == label)
+    n_threads = count_threads(n_jobs, len(matrix))
     search: RowSearch | Milp
     if method == "milp":
         search = Milp(ensemble, reach, limit, n_threads, progress)
     else:
         search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
-    answers = search.decide(matrix[~wrong], label[~wrong])
-    status = np.full(len(matrix), STATUS[FOUND])
-    status[~wrong] = STATUS[answers.status]
-    witness = np.full_like(matrix, np.nan)
-    witness[wrong] = matrix[wrong]
-    witness[~wrong] = answers.example
-    found, robust = status == STATUS[FOUND], status == STATUS[NONE]
+    answers = search.decide(matrix[right], label[right])
+    # A row that is wrong as it stands is its own witness.
+    code, witness, lower = np.full(len(matrix), FOUND), matrix.copy(), np.full(len(matrix), -np.inf)
+    code[right], witness[right], lower[right] = answers.status, answers.example, -answers.bound / ensemble.divisor
+    found, robust = code == FOUND, code == NONE
     moved = check_examples(ensemble, reach, matrix, witness, label, found)
-    lower = np.full(len(matrix), -np.inf)
-    lower[~wrong] = -answers.bound / ensemble.divisor
     lower[robust] = np.maximum(lower[robust], 0.0)
     upper = margin(ensemble, output, label)
     upper[found] = margin(ensemble, moved, label[found])
     examples = like(X, ensemble.schema, witness)
-    return Certificate(status, np.minimum(lower, upper), upper, examples, search.interrupted)
+    return Certificate(STATUS[code], np.minimum(lower, upper), upper, examples, search.interrupted)
 
 
 def _certify_priced(

@@ -27,7 +27,7 @@ def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
 
 def like(X: Any, schema: Schema, examples: np.ndarray) -> Any:
     """Return examples as the kind of table that was asked about."""
-    plain = not hasattr(X, "columns") and all(labels is None for labels in schema.categories)
+    plain = not hasattr(X, "columns") and not schema.categorical
     return examples if plain else schema.decode(examples)
 
 
