@@ -89,7 +89,7 @@ class TestAgainstEnumeration:
     @example(seed=551)
     @example(seed=41)
     def test_answers(self, norm: float, seed: int) -> None:
-        """Case 551: a margin that was bounded by what was left after some cells had been cut off. Case 41: see `check`."""
+        """Case 551: a margin that was bounded by what was left after some cells had been cut off; 41: see `check`."""
         check(seed, norm)
 
     def test_tolls_are_asked(self) -> None:

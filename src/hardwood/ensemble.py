@@ -185,7 +185,8 @@ class TreeEnsemble:
 
     def output(self, matrix: np.ndarray) -> np.ndarray:
         """Return the summed outputs for an encoded matrix."""
-        output = np.tile(self.base_score.astype(self.precision), (len(matrix), 1))
+        output = np.empty((len(matrix), len(self.base_score)), dtype=self.precision)
+        output[:] = self.base_score
         nodes = np.empty(predicting.TOGETHER, dtype=np.int32)
         predicting.add_values(self.trees, self.value, frozen(matrix), nodes, output)
         if self.divisor != 1.0:

@@ -27,8 +27,8 @@ from hardwood._kernels.ensemble_state import (
 
 DONE = -1
 INFINITY_NORM = -1
-# How often balls are bounded, and how often climbed in, before the nearest example is proved; how often in vain; and how
-# many times as large the next ball is while there is no example.
+# How often balls are bounded, and how often climbed in, before the nearest example is proved; how often in vain; and
+# how many times as large the next ball is while there is no example.
 HALVINGS, FAILURES, WIDER = 12, 4, 1.25
 # The nearest example is searched for within the distance of the best one known. If that is not done soon, it may be far
 # too much: then one search follows another, from below, each within a little more than is known to be too little. The

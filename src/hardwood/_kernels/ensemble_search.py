@@ -118,10 +118,7 @@ def _choose_category(model, search, j):
 
 @inner
 def _choose_cells(model, search):
-    """Choose a cell on each axis from the common box of the best leaves, the nearest to the row's, which is the cheapest.
-
-    Returns False if they have none.
-    """
+    """Choose cells from the common box of the best leaves, the nearest ones, which cost least; False if it is empty."""
     axes, now, n_features = search.axes, search.now[0], model.features.shape[0]
     for i in range(now.n_touched):
         here = axes[np.uintp(axes[np.uintp(i)].touched)]

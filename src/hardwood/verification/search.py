@@ -194,11 +194,11 @@ class RowSearch:
         except KeyboardInterrupt:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
         if self._narrow:
-            # Columns that the ensemble does not look at are left alone.
-            known = np.flatnonzero((each["status"] == FOUND) | (goal == LARGEST))
-            example = np.full(matrix.shape, np.nan)
-            example[known] = matrix[known]
-            example[known[:, None], self.used] = task.example[known]
+            # Columns that the ensemble does not look at are left alone, where something is known of the others.
+            example = matrix.copy()
+            example[:, self.used] = task.example
+            if goal != LARGEST:
+                example[each["status"] != FOUND] = np.nan
         return Answers(each["status"], each["bound"], example, each["certified"])
 
     def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
