@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 from hardwood import (
@@ -194,6 +195,16 @@ class TestForests:
         distance = attack(ensemble, X, y).distance
         for epsilon in (0.01, 0.03, 0.1):
             np.testing.assert_array_equal(distance <= epsilon, is_vulnerable(ensemble, X, y, epsilon))
+
+    def test_many_classes_agree_on_the_distance(self) -> None:
+        """Each class is searched for within the distance of the best of the others so far."""
+        X, y = load_digits(return_X_y=True)
+        model = as_ensemble(RandomForestClassifier(15, max_depth=6, random_state=0, n_jobs=1).fit(X[:900], y[:900]))
+        rows = X[-150:]
+        for row, distance in zip(rows, attack(model, rows, threat=8.0).distance, strict=True):
+            if np.isfinite(distance):
+                assert verify(model, row[None], None, distance - 1e-9).status == "robust"
+                assert verify(model, row[None], None, distance + 1e-9).status == "vulnerable"
 
     def test_accuracy_falls_as_the_threat_grows(self, forest: Any) -> None:
         ensemble, source, X, y = forest

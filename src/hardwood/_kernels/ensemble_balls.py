@@ -113,13 +113,13 @@ def find_costs(search, radius):
     below, above = 0.0, np.inf
     for i in range(now.n_active):
         here = axes[axes[i].active]
-        first, last = here.start + here.low, here.start + here.high
+        first, last = np.uintp(here.start + here.low), np.uintp(here.start + here.high)
         while cells[first].cost > radius:
             above = min(above, cells[first].cost)
-            first += 1
+            first += np.uintp(1)
         while cells[last].cost > radius:
             above = min(above, cells[last].cost)
-            last -= 1
+            last -= np.uintp(1)
         below = max(below, max(cells[first].cost, cells[last].cost))
     return below, above
 
@@ -131,9 +131,9 @@ def narrow_ball(model, search, radius, level):
     for i in range(now.n_active):
         axis = axes[i].active
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
-        while cells[at + low].cost > radius:
+        while cells[np.uintp(at + low)].cost > radius:
             low += 1
-        while cells[at + high].cost > radius:
+        while cells[np.uintp(at + high)].cost > radius:
             high -= 1
         if low > axes[axis].low or high < axes[axis].high:
             narrow(search, axis, low, high)

@@ -121,7 +121,7 @@ def _find_moves(search):
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         running, most = 0.0, 0.0
         for cell in range(low, high + 1):
-            running += cells[at + cell].loss
+            running += cells[np.uintp(at + cell)].loss
             if running > most and cell != axes[axis].chosen and (axis < n_features or cell == 1):
                 most = running
                 axes[axis].front = cell

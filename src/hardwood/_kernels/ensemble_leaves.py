@@ -63,7 +63,7 @@ def find_cell(model, feature, value):
     low, high = here.threshold_start, here.threshold_end
     while low < high:
         middle = (low + high) >> 1
-        if thresholds[middle] < value:
+        if thresholds[np.uintp(middle)] < value:
             low = middle + 1
         else:
             high = middle
@@ -147,12 +147,12 @@ def _sort(slots, first, last, each):
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(first + gap, last):
-            slot = slots[i]
-            j = i
-            while j - gap >= first and _is_better(each[slot], each[slots[j - gap]]):
-                slots[j] = slots[j - gap]
+            slot = slots[np.uintp(i)]
+            leaf, j = each[np.uintp(slot)], i
+            while j - gap >= first and _is_better(leaf, each[np.uintp(slots[np.uintp(j - gap)])]):
+                slots[np.uintp(j)] = slots[np.uintp(j - gap)]
                 j -= gap
-            slots[j] = slot
+            slots[np.uintp(j)] = slot
         gap //= 3
 
 
@@ -245,12 +245,13 @@ def predict_point(model, point, output):
     for k in range(output.shape[0]):
         output[k] = model.base_score[k]
     for tree in range(trees.root.shape[0]):
-        node = trees.root[tree]
-        while trees.nodes[node].feature >= 0:
-            left = goes_left(trees, node, point[trees.nodes[node].feature])
-            node = trees.nodes[node].left if left else trees.nodes[node].right
+        node = trees.root[np.uintp(tree)]
+        here = trees.nodes[np.uintp(node)]
+        while here.feature >= 0:
+            node = here.left if goes_left(trees, node, point[np.uintp(here.feature)]) else here.right
+            here = trees.nodes[np.uintp(node)]
         for k in range(output.shape[0]):
-            total = output[k] + model.value[node, k]
+            total = output[k] + model.value[np.uintp(node), k]
             output[k] = np.float64(np.float32(total)) if model.single else total
     for k in range(output.shape[0]):
         ratio = output[k] / model.divisor

@@ -203,7 +203,7 @@ def touch(search, axis):
     now.n_touched += 1
     now.work += here.high - here.low + 1
     for cell in range(here.start + here.low, here.start + here.high + 2):
-        search.cells[cell].loss = 0.0
+        search.cells[np.uintp(cell)].loss = 0.0
 
 
 @inner

@@ -41,7 +41,7 @@ def in_left_set(trees, node, code):
 @kernel
 def goes_left(trees, node, x):
     """Whether a value goes to the left child of an inner node."""
-    here = trees.nodes[node]
+    here = trees.nodes[np.uintp(node)]
     if x != x:
         return here.missing_left
     if here.category_start < 0:
