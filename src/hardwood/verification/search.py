@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import starmap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -183,11 +182,10 @@ class RowSearch:
             patience=PATIENCE,
             easy=EASY,
         )  # fmt: skip
-        chunks = [(task, start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         self._stop = self.interrupted = False
         done = 0
         try:
-            for size in self._run_chunks(chunks):
+            for size in self._run_chunks(task, n_rows):
                 done += size
                 if self.progress is not None:
                     self.progress(done, n_rows)
@@ -201,13 +199,15 @@ class RowSearch:
                 example[each["status"] != FOUND] = np.nan
         return Answers(each["status"], each["bound"], example, each["certified"])
 
-    def _run_chunks(self, chunks: list[tuple[Any, ...]]) -> Iterator[int]:
+    def _run_chunks(self, task: ensemble_rows.Task, n_rows: int) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
-        if self.n_threads == 1 or len(chunks) == 1:
-            yield from starmap(self._run_chunk, chunks)
+        starts = range(0, n_rows, CHUNK)
+        if self.n_threads == 1 or len(starts) == 1:
+            for start in starts:
+                yield self._run_chunk(task, start, min(start + CHUNK, n_rows))
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            jobs = [pool.submit(self._run_chunk, *chunk) for chunk in chunks]
+            jobs = [pool.submit(self._run_chunk, task, start, min(start + CHUNK, n_rows)) for start in starts]
             try:
                 for job in jobs:
                     yield job.result()
