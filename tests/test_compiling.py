@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import hardwood
+from hardwood._kernels import compiling
 
 # A package of kernels like ours: one file calls what is in another.
 CALLER = """
@@ -49,3 +52,16 @@ def test_stored_kernels_are_current(tmp_path):
     assert run(tmp_path, value=1) == "1 0 True"
     assert run(tmp_path, value=1) == "1 1 True"
     assert run(tmp_path, value=2) == "2 0 True"
+
+
+def test_who_waits_is_told_once(monkeypatch, caplog):
+    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "_has_said", threading.Event())
+    slow = compiling._undisturbed(lambda signature: time.sleep(0.2) or signature)
+    quick = compiling._undisturbed(lambda signature: signature)
+    assert quick("a") == "a"
+    time.sleep(0.05)
+    assert not caplog.messages
+    assert slow("a") == "a"
+    assert slow("b") == "b"
+    assert caplog.messages == [compiling.NOTICE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -20,6 +21,8 @@ def main() -> None:
     except KeyboardInterrupt:
         print("hardwood: interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
+    # What the library would log, the commands say in words of their own.
+    logging.getLogger("hardwood").addHandler(logging.NullHandler())
     try:
         app(prog_name="hardwood")
     except SystemExit as exit_request:

@@ -9,7 +9,10 @@ allocate nothing: the caller does. Numba compiles a function anew for every cons
 
 import gc
 import hashlib
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -21,6 +24,16 @@ from numba import njit, typeof
 # error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
 # _nrt: nothing is allocated, so references to arrays need not be counted: a tenth less to compile, and to call.
 _settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+
+
+# Whoever waits longer than so many seconds is told why, once.
+PATIENCE = 2.0
+NOTICE = (
+    "hardwood is compiling its kernels for this machine: once per installation, some ten seconds for training, half a "
+    "minute for ensembles"
+)
+_logger = logging.getLogger("hardwood")
+_has_said = threading.Event()
 
 
 def _read_sources() -> str:
@@ -44,6 +57,24 @@ def _call(function: Callable, argument: Any) -> Any:
 _call_with_room = FunctionType(_call.__code__.replace(co_stacksize=1 << 16), globals())
 
 
+def _say() -> None:
+    if not _has_said.is_set():
+        _has_said.set()
+        _logger.warning(NOTICE)
+
+
+@contextmanager
+def _saying_so() -> Iterator[None]:
+    """Log what is going on if it goes on for long: by default, that is a line on stderr."""
+    timer = threading.Timer(PATIENCE, _say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _undisturbed(compiler: Callable) -> Callable:
     """Let the compiler have a chunk of the stack to itself, and the garbage collector rest.
 
@@ -55,7 +86,8 @@ def _undisturbed(compiler: Callable) -> Callable:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return _call_with_room(compiler, signature)
+            with _saying_so():
+                return _call_with_room(compiler, signature)
         finally:
             if was_enabled:
                 gc.enable()
@@ -92,7 +124,9 @@ def settle_types(dispatcher: Any, *arguments: Any) -> Callable:
     """
     if not hasattr(dispatcher, "compile"):  # numba is told to compile nothing
         return dispatcher
-    return dispatcher.compile(tuple(typeof(argument) for argument in arguments))
+    signature = tuple(typeof(argument) for argument in arguments)
+    known = dispatcher.overloads.get(signature)
+    return dispatcher.compile(signature) if known is None else known.entry_point
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
