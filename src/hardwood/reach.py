@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-LEAST_TO_OVERFLOW = 1e290
-
 
 @dataclass(frozen=True, eq=False)
 class Reach:
@@ -53,12 +51,6 @@ class Reach:
         off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
         movable = self.left.any() or self.right.any() or any(off_diagonal)
         return not (movable and self.attacks.any())
-
-    @cached_property
-    def _may_overflow(self) -> bool:
-        """Whether a finite number can be moved past the largest one: by less than this it cannot, being rounded."""
-        ends = np.concatenate([self.left, self.right])
-        return bool((np.isfinite(ends) & (ends > LEAST_TO_OVERFLOW)).any())
 
     @cached_property
     def categorical(self) -> tuple[int, ...]:
@@ -111,8 +103,6 @@ class Reach:
     def interval(self, values: np.ndarray, feature: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
         left, right = (self.left, self.right) if feature is None else (self.left[feature], self.right[feature])
-        if not self._may_overflow:
-            return values - left, values + right
         with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
             return values - left, values + right
 
