@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import (
+    AttackRule,
     RobustTreeClassifier,
     ThreatModel,
     TreeEnsemble,
@@ -169,6 +170,24 @@ class TestLabels:
 
 
 class TestModels:
+    @pytest.mark.parametrize("source", [RandomForestClassifier(4), DecisionTreeClassifier()])
+    def test_of_a_single_class(self, source: Any) -> None:
+        """There is nothing to turn a row into. The search took the only output for that of two classes."""
+        X, _ = table()
+        y = np.ones(len(X))
+        model = source.fit(X, y)
+        for method in ("search", "milp"):
+            certificate = verify(model, X, y, 0.5, method=method)
+            assert (certificate.status == "robust").all()
+            assert (certificate.lower > 0.0).all()
+        for method in ("search", "milp", "heuristic", "coordinate", "lowest"):
+            assert not attack(model, X, y, method=method).found.any()
+        assert not attack(model, X, y, norm=1).found.any()
+        assert not is_vulnerable(model, X, y, "<>").any()
+        assert adversarial_accuracy(model, X, y, 0.5) == 1.0
+        rules = ThreatModel(rules=[AttackRule("a", add=0.2)], budget=1)
+        assert (verify(model, X[:3], y[:3], rules).status == "robust").all()
+
     @each_door
     def test_of_an_unknown_kind(self, door: str) -> None:
         for model in (LogisticRegression().fit(X, Y), None, 3, {"a": 1}):

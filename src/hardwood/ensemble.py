@@ -113,6 +113,11 @@ class TreeEnsemble:
         return self.classes
 
     @property
+    def turning_point(self) -> float:
+        """Where a single output turns from the first to the second class; infinity if there is no second one."""
+        return np.inf if len(self.labels) == 1 else self.cut
+
+    @property
     def n_trees(self) -> int:
         """How many trees."""
         return len(self.root)
@@ -201,8 +206,8 @@ class TreeEnsemble:
 
     def choose(self, output: np.ndarray) -> np.ndarray:
         """Return the index of the class that outputs stand for."""
-        if output.shape[1] == 1 and self.link != "probability":
-            return (output[:, 0] > self.cut).astype(np.intp)
+        if output.shape[1] == 1:
+            return (output[:, 0] > self.turning_point).astype(np.intp)
         return output.argmax(axis=1)
 
     def leaves(self, matrix: np.ndarray) -> np.ndarray:

@@ -159,7 +159,8 @@ def margin(ensemble: TreeEnsemble, output: np.ndarray, label: np.ndarray) -> np.
     """Return how far the output of each row's label is ahead of the best other one."""
     output = output.astype(np.float64)
     if output.shape[1] == 1:
-        return np.where(label == 1, output[:, 0] - ensemble.cut, ensemble.cut - output[:, 0])
+        lead = output[:, 0] - ensemble.turning_point
+        return np.where(label == 1, lead, -lead)
     rows = np.arange(len(output))
     own = output[rows, label]
     output[rows, label] = -np.inf

@@ -58,6 +58,11 @@ def drop_unused(ensemble: TreeEnsemble) -> tuple[TreeEnsemble, np.ndarray]:
     return replace(ensemble, feature=feature, schema=narrow), used
 
 
+def _find_cut(ensemble: TreeEnsemble) -> float:
+    """Return where a single output turns from one class to the other, in the precision that `choose` compares in."""
+    return 0.0 if ensemble.classes is None else float(np.dtype(ensemble.precision).type(ensemble.turning_point))
+
+
 def make_model(ensemble: TreeEnsemble) -> Model:
     """Lay an ensemble out for the search: its thresholds, its leaves and their boxes in sparse form."""
     n_features = ensemble.schema.n_features
@@ -96,7 +101,7 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         base_score=ensemble.base_score,
         single=ensemble.precision == "float32",
         divisor=float(ensemble.divisor),
-        cut=float(np.dtype(ensemble.precision).type(ensemble.cut)),  # as `TreeEnsemble.choose` compares
+        cut=_find_cut(ensemble),
         rank=rank,
         side_start=start,
         sides=sides,

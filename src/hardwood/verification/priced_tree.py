@@ -48,7 +48,8 @@ def _leaf_margins(tree: TreeEnsemble, boxes: LeafBoxes) -> np.ndarray:
     """Return how far each class is ahead of the others in each leaf: (leaf, class)."""
     output = (tree.base_score + tree.value[boxes.leaf]) / tree.divisor
     if output.shape[1] == 1:
-        return np.column_stack([tree.cut - output[:, 0], output[:, 0] - tree.cut])
+        lead = output[:, 0] - tree.turning_point
+        return np.column_stack([-lead, lead])
     others = np.repeat(output[:, None, :], output.shape[1], axis=1)
     others[:, np.arange(output.shape[1]), np.arange(output.shape[1])] = -np.inf
     return output - others.max(axis=2)
