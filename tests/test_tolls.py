@@ -18,7 +18,7 @@ from hardwood._kernels.ensemble_state import EVERY, LARGEST, keep_leaves, narrow
 from hardwood._kernels.ensemble_tolls import HIGHEST, lay_out, tighten
 from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
-from hardwood.verification import search
+from hardwood.verification import engine, search
 from hardwood.verification.certify import margin
 from hardwood.verification.engine import make_workspace
 from hardwood.verification.search import measure_rounding
@@ -91,6 +91,16 @@ class TestAgainstEnumeration:
     def test_answers(self, norm: float, seed: int) -> None:
         """Case 551: a margin that was bounded by what was left after some cells had been cut off; 41: see `check`."""
         check(seed, norm)
+
+    @pytest.mark.parametrize("norm", [np.inf, 1])
+    @settings(max_examples=25)
+    @given(seed=st.integers(0, 2**32))
+    def test_little_room(self, norm: float, seed: int) -> None:
+        """A search that runs out of room goes on in a larger one where it was."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "LEAVES", 32)
+            patch.setattr(engine, "LEVELS", 2)
+            check(seed, norm)
 
     def test_tolls_are_asked(self) -> None:
         """Random models are small, but not so small that none of this would be tried."""

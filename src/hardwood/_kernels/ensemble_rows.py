@@ -12,7 +12,7 @@ from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
 from hardwood._kernels.ensemble_climb import climb, descend
 from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
-from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, NONE, UNFINISHED, seek
+from hardwood._kernels.ensemble_search import CROWDED, FOUND, NONE, UNFINISHED, seek
 from hardwood._kernels.ensemble_state import (
     ANY,
     CHEAPEST,
@@ -25,7 +25,7 @@ from hardwood._kernels.ensemble_state import (
     write_point,
 )
 
-DONE = -1
+DONE, NO_ROOM = -1, -2
 INFINITY_NORM = -1
 # How often balls are bounded, and how often climbed in, before the nearest example is proved; how often in vain; and
 # how many times as large the next ball is while there is no example.
@@ -279,7 +279,10 @@ def _widen(model, task, row, search):
 
 @part
 def _go_on(model, task, row, search, label):
-    """Search on: FOUND, NONE, UNFINISHED or NO_ROOM, as `seek` has it. Where that takes too long, begin elsewhere."""
+    """Search on: FOUND, NONE, UNFINISHED or CROWDED, as `seek` has it. Where that takes too long, begin elsewhere.
+
+    NO_ROOM: there is none to begin.
+    """
     now = search.now[0]
     is_nearest = task.goal == CHEAPEST and task.max_work > 0
     max_work = min(task.max_work, now.budget - now.spent) if is_nearest else task.max_work
@@ -323,8 +326,8 @@ def search_rows(model, task, first, end, rival, resume, search):
     """Answer the question for rows from `first` on, up to `end`.
 
     ANY: can the attacker give it another class? CHEAPEST: what is the nearest example? LARGEST: what is the largest sum
-    (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM or UNFINISHED at a row and rival to come back to,
-    the latter with `resume`. What is known by then is in the task.
+    (times the sign)? Returns (reason, row, rival): DONE; or NO_ROOM, CROWDED or UNFINISHED at a row and rival to come
+    back to, the latter two with `resume`. What is known by then is in the task.
     """
     now = search.now[0]
     n_outputs = model.base_score.shape[0]
@@ -345,8 +348,8 @@ def search_rows(model, task, first, end, rival, resume, search):
                 status = _go_on(model, task, row, search, label)
             if now.best < before or status == FOUND:
                 task.each[row].status = FOUND
-            if status == NO_ROOM:
-                return NO_ROOM, np.int64(row), np.int64(other)
+            if status in (NO_ROOM, CROWDED):
+                return np.int64(status), np.int64(row), np.int64(other)
             _note(task, search, status, other == last, row)
             if status == UNFINISHED:
                 return UNFINISHED, np.int64(row), np.int64(other)

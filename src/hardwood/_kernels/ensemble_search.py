@@ -35,7 +35,7 @@ from hardwood._kernels.ensemble_state import (
 )
 from hardwood._kernels.ensemble_tolls import lay_out, tighten
 
-FOUND, NONE, UNFINISHED, NO_ROOM, SHAVED = 0, 1, 2, 3, 4
+FOUND, NONE, UNFINISHED, CROWDED, SHAVED = 0, 1, 2, 3, 4
 # So many prices of a unit of cost are tried, each so many times the one before; afterwards it is changed by less.
 PRICES, APART, DRIFT = 3, 4.0, 1.2
 # While a box is looked at, an axis may be narrowed so often: twice for each price, and twice for the rest.
@@ -180,7 +180,7 @@ def _set_price(search, level):
 
 @inner
 def _ask_tolls(search, level, total, has_price):
-    """Look at a box once more, with tolls: NONE: done with it; SHAVED: it is smaller now; UNFINISHED; or NO_ROOM.
+    """Look at a box once more, with tolls: NONE: done with it; SHAVED: it is smaller now; UNFINISHED; or CROWDED.
 
     Where the sum of best leaves is far above the target they are in vain. How far is found out: a box that they help
     with tells to try a little farther, one that they do not to try less far, and now and then one is tried anyway.
@@ -188,7 +188,7 @@ def _ask_tolls(search, level, total, has_price):
     levels, now = search.levels, search.now[0]
     if now.has_tolls == 0:
         if not lay_out(search):
-            return NO_ROOM
+            return CROWDED
         now.hope = levels[0].bound - now.target
     gap = total - now.target
     if gap > now.hope and now.n_boxes % 16 > 0:
@@ -221,7 +221,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
     together = 0.0
     while True:
         if now.trail + NARROWINGS * search.axes.shape[0] + 1 > search.changes.shape[0]:
-            return NO_ROOM
+            return CROWDED
         if model.sets.shape[0]:
             empty, changed = settle_categories(model, search)
             if empty:
@@ -245,7 +245,7 @@ def _visit(model, x, search, level, goal, additive, label, example):
             now.n_boxes += 1
             if now.n_boxes > now.easy or (goal == CHEAPEST and additive and now.advance > 0.0):
                 verdict = _ask_tolls(search, level, total, goal == CHEAPEST and additive)
-                if verdict in (NONE, NO_ROOM):
+                if verdict in (NONE, CROWDED):
                     return verdict
                 if verdict == SHAVED:
                     keep_leaves(search, level, level, EVERY, 0.0)
@@ -278,7 +278,9 @@ def _visit(model, x, search, level, goal, additive, label, example):
 
 @inner
 def seek(model, x, search, goal, additive, label, max_work, example):
-    """Search the box: FOUND (for ANY), NONE: finished, UNFINISHED: after so much work, call again; or NO_ROOM.
+    """Search the box: FOUND (for ANY), NONE: finished; UNFINISHED, after so much work, or CROWDED: call again.
+
+    CROWDED: with more room, and all that is here in it.
 
     ANY: `example` is a point that the model gives another class than `label`. CHEAPEST: it is the cheapest, if there is
     one cheaper than `search.now.within`, which is then its cost. LARGEST: it has the largest sum, if there is one
@@ -295,13 +297,15 @@ def seek(model, x, search, goal, additive, label, max_work, example):
             or 2 * search.marks[mark + n_trees] - search.marks[mark] > search.slots.shape[0]
             or mark + 2 * n_trees + 2 > search.marks.shape[0]
         ):
-            return NO_ROOM
+            now.level, now.fresh = level, np.int64(fresh)
+            return CROWDED
         if fresh:
             if now.work >= max_work:
                 now.level, now.fresh = level, 1
                 return UNFINISHED
             verdict = _visit(model, x, search, level, goal, additive, label, example)
-            if verdict in (FOUND, NO_ROOM):
+            if verdict in (FOUND, CROWDED):
+                now.level, now.fresh = level, 1
                 return verdict
             fresh = False
             side = 1 - levels[level].side

@@ -25,6 +25,9 @@ from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 
+# Room that there is for a start: for leaves within reach, and for levels of a search.
+LEAVES, LEVELS = 1024, 64
+
 
 def find_parents(ensemble: TreeEnsemble) -> np.ndarray:
     """Return each node's parent; -1 for roots."""
@@ -130,12 +133,12 @@ def measure_leaves(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
-    """Allocate what one thread needs for rows that reach some `scale` thousand leaves."""
+    """Allocate what one thread needs for rows that reach so many times LEAVES."""
     # Each axis has a spare cell.
     features = model.features
     n_thresholds = features["threshold_end"] - features["threshold_start"]
     n_cells = np.concatenate([n_thresholds + 2, np.full(features["n_categories"].sum(), 3)])
-    n_axes, n_leaves, n_levels = len(n_cells), 1024 * scale, 64 * scale
+    n_axes, n_leaves, n_levels = len(n_cells), LEAVES * scale, LEVELS * scale
     axes = np.zeros(n_axes, dtype=AXIS)
     axes["start"] = np.cumsum(n_cells) - n_cells
     return Search(
@@ -146,7 +149,7 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
         marks=np.zeros(4 * (ensemble.n_trees + 2) * scale, dtype=np.int32),
         axes=axes,
         levels=np.zeros(n_levels, dtype=LEVEL),
-        changes=np.zeros(64 * scale + 2 * NARROWINGS * n_axes, dtype=CHANGE),
+        changes=np.zeros(LEVELS * scale + 2 * NARROWINGS * n_axes, dtype=CHANGE),
         cells=np.zeros(n_cells.sum(), dtype=CELL),
         now=np.zeros(1, dtype=NOW),
         point=np.empty(ensemble.schema.n_features),

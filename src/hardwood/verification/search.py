@@ -13,7 +13,7 @@ import numpy as np
 from hardwood._kernels import ensemble_rows
 from hardwood._kernels.compiling import settle_types
 from hardwood._kernels.ensemble_leaves import Model
-from hardwood._kernels.ensemble_search import FOUND, NO_ROOM, UNFINISHED
+from hardwood._kernels.ensemble_search import CROWDED, FOUND, UNFINISHED
 from hardwood._kernels.ensemble_state import ANY, CHEAPEST, LARGEST, Search
 from hardwood.ensemble import TreeEnsemble
 from hardwood.reach import Reach
@@ -228,11 +228,14 @@ class RowSearch:
         while row < last and not self._stop:
             reason, row, rival = prepared.search_rows(model, task, row, last, rival, resume, work)
             resume = False
-            if reason == NO_ROOM:
-                scale *= 2
-                before = work.now
+            if reason in (ensemble_rows.NO_ROOM, CROWDED):
+                scale, before = 2 * scale, work
                 work = make_workspace(ensemble, model, scale)
-                work.now[:] = before
+                if reason == CROWDED:  # the search goes on where it was
+                    resume = True
+                    for larger, array in zip(work, before, strict=True):
+                        larger[: len(array)] = array
+                work.now[:] = before.now
             elif reason == UNFINISHED:
                 now = time.monotonic()
                 if row != current:
