@@ -1,4 +1,4 @@
-"""Measure what a user waits for before the first tree: importing, compiling or loading.
+"""Measure what a user waits for before the first tree and the first proof: importing, compiling or loading.
 
 Fresh processes with numba's cache in a new folder: first empty, then filled by the process before. A table of
 numbers and one that has categories too. Of several times the shortest counts.
@@ -13,7 +13,7 @@ from typing import Any
 
 COMPILE_BAR, CACHED_BAR = 10.0, 0.5
 REPEATS = 3
-STEPS = ("import", "first fit", "second fit", "first predict")
+STEPS = ("import", "first fit", "second fit", "first predict", "first verify of a forest")
 TABLES = ("numbers", "categories")
 
 
@@ -46,7 +46,13 @@ def child(table: str) -> None:
     model, first_fit = clocked(lambda: model.fit(X, y))
     _, second_fit = clocked(lambda: model.fit(X, y))
     _, first_predict = clocked(lambda: model.predict(X))
-    print(json.dumps(dict(zip(STEPS, (importing, first_fit, second_fit, first_predict), strict=True))))
+    from sklearn.ensemble import RandomForestClassifier
+
+    from hardwood import verify
+
+    forest = RandomForestClassifier(10, max_depth=5, random_state=0).fit(X, y)
+    _, first_verify = clocked(lambda: verify(forest, X[:10], y[:10], 0.02))
+    print(json.dumps(dict(zip(STEPS, (importing, first_fit, second_fit, first_predict, first_verify), strict=True))))
 
 
 def main() -> None:

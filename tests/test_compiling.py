@@ -55,12 +55,12 @@ def test_stored_kernels_are_current(tmp_path):
 
 
 def test_who_waits_is_told_once(monkeypatch, caplog):
-    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.2)
     monkeypatch.setattr(compiling, "_has_said", threading.Event())
-    slow = compiling._undisturbed(lambda signature: time.sleep(0.2) or signature)
+    slow = compiling._undisturbed(lambda signature: time.sleep(0.6) or signature)
     quick = compiling._undisturbed(lambda signature: signature)
     assert quick("a") == "a"
-    time.sleep(0.05)
+    time.sleep(0.4)
     assert not caplog.messages
     assert slow("a") == "a"
     assert slow("b") == "b"

@@ -201,8 +201,7 @@ class _Questions:
     def _table(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return some rows as a table, and their labels."""
         schema, matrix = self.ensemble.schema, self.matrix[rows]
-        numerical = not schema.categorical
-        return matrix if numerical else schema.decode(matrix), self.ensemble.labels[self.label[rows]]
+        return schema.decode(matrix) if schema.categorical else matrix, self.ensemble.labels[self.label[rows]]
 
 
 def _note(known: np.ndarray, rows: np.ndarray, column: int, status: np.ndarray) -> None:

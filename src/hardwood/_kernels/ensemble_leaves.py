@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
+from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.predicting import Trees, goes_left, in_left_set
 
 MISSING = -1  # the cell of a value that is missing
@@ -133,6 +133,39 @@ def _exclude(model, axes, k, bounds, count):
     return count, some
 
 
+@part
+def _bound_leaf(model, axes, leaf, bounds, count):
+    """List the bounds of a leaf that cut the row's box: (how many bounds there are now, whether the leaf meets it)."""
+    meets = True
+    for k in range(model.side_start[np.uintp(leaf)], model.side_start[np.uintp(leaf + 1)]):
+        side = model.sides[np.uintp(k)]
+        axis = axes[np.uintp(side.axis)]
+        if axis.own == MISSING:
+            continue
+        if side.set >= 0:
+            count, some = _exclude(model, axes, k, bounds, count)
+            meets &= some
+            continue
+        meets &= (side.first <= axis.high) & (side.last >= axis.low) & (side.first <= side.last)
+        bound = bounds[np.uintp(count)]
+        bound.axis, bound.first, bound.last = side.axis, side.first, side.last
+        count += (side.first > axis.low) | (side.last < axis.high)
+    return count, meets
+
+
+@part
+def _appraise(model, node, now):
+    """What a leaf counts for, and what it is worth."""
+    gain = model.value[np.uintp(node), np.uintp(now.plus)] if now.plus >= 0 else 0.0
+    cost = model.value[np.uintp(node), np.uintp(now.minus)] if now.minus >= 0 else 0.0
+    value = worth = gain - cost
+    if now.step > 0.0 and (
+        np.floor(gain / now.step) != gain / now.step or np.floor(cost / now.step) != cost / now.step
+    ):
+        value = now.vote + now.stride * np.ceil((worth + now.excess - now.vote) / now.stride)
+    return value, worth
+
+
 @inner
 def _is_better(one, other):
     """Whether a leaf comes before another one."""
@@ -164,10 +197,9 @@ def collect(model, search):
     in `slots`, best first, from `marks[t]` to `marks[t + 1]`; the others are settled at the first level. Returns (how
     many trees, the largest sum that could be); -1 trees if there is no room.
     """
-    nodes, rank, sides, axes, stack = model.trees.nodes, model.rank, model.sides, search.axes, search.stack
+    nodes, root, rank, axes, stack = model.trees.nodes, model.trees.root, model.rank, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
-    root, value_of, room, widest, now = model.trees.root, model.value, bounds.shape[0], axes.shape[0], search.now[0]
-    step = now.step
+    room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
     settled, settled_worth, total = 0.0, 0.0, 0.0
     marks[0] = 0
@@ -198,27 +230,10 @@ def collect(model, search):
                 continue
             if n_leaves >= each.shape[0] or n_bounds + widest > room:
                 return np.int64(-1), total
-            end, within = n_bounds, True
-            for k in range(model.side_start[np.uintp(at)], model.side_start[np.uintp(at + 1)]):
-                side = sides[np.uintp(k)]
-                axis = axes[np.uintp(side.axis)]
-                if axis.own == MISSING:
-                    continue
-                if side.set >= 0:
-                    end, some = _exclude(model, axes, k, bounds, end)
-                    within &= some
-                    continue
-                within &= (side.first <= axis.high) & (side.last >= axis.low) & (side.first <= side.last)
-                bound = bounds[np.uintp(end)]
-                bound.axis, bound.first, bound.last = side.axis, side.first, side.last
-                end += (side.first > axis.low) | (side.last < axis.high)
+            end, within = _bound_leaf(model, axes, at, bounds, n_bounds)
             if not within:
                 continue
-            gain = value_of[np.uintp(node), np.uintp(now.plus)] if now.plus >= 0 else 0.0
-            cost = value_of[np.uintp(node), np.uintp(now.minus)] if now.minus >= 0 else 0.0
-            value = worth = gain - cost
-            if step > 0.0 and (np.floor(gain / step) != gain / step or np.floor(cost / step) != cost / step):
-                value = now.vote + now.stride * np.ceil((worth + now.excess - now.vote) / now.stride)
+            value, worth = _appraise(model, node, now)
             leaf = each[np.uintp(n_leaves)]
             leaf.value, leaf.worth, leaf.node, leaf.start, leaf.end = value, worth, node, n_bounds, end
             slots[np.uintp(n_leaves)] = n_leaves
