@@ -375,3 +375,19 @@ def test_columns_that_the_model_ignores_are_left_alone(norm: float) -> None:
     assert np.isnan(results[1].X_adv[~results[1].found]).all()
     assert results[0].found.any()
     assert not results[0].found.all()
+
+
+def test_one_row_and_then_many_of_a_model_that_ignores_columns() -> None:
+    """The kernel is called without a look at types, so every call has to hand over the same ones.
+
+    A choice of columns of several rows is in another order of memory than that of one row. It used to be compiled for.
+    """
+    X = np.random.default_rng(0).random((40, 30))
+    y = (X[:, 3] + X[:, 8] > 1.0).astype(int)
+    model = as_ensemble(RandomForestClassifier(3, max_depth=2, random_state=0, n_jobs=1).fit(X, y))
+    one_by_one = [verify(model, row[None], None, 0.1).status[0] for row in X]
+    compiled = len(ensemble_rows.search_rows.overloads)
+    for table in (X, np.asfortranarray(X), X[::2].copy()[:, ::-1][:, ::-1]):
+        np.testing.assert_array_equal(verify(model, table, None, 0.1).status, one_by_one[:: 40 // len(table)])
+    assert len(ensemble_rows.search_rows.overloads) == compiled
+    assert set(one_by_one) == {"robust", "vulnerable"}
