@@ -110,6 +110,8 @@ class Reach:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
         lo, hi = self.box(X, class_index)
         inside = (lo <= X_adv) & (X_adv <= hi)
+        if inside.all() and not self.categorical:
+            return np.ones(len(X), dtype=bool)  # the rule, and nothing is missing: comparisons with NaN are false
         is_missing = np.isnan(X), np.isnan(X_adv)
         inside |= is_missing[0] & is_missing[1]
         is_known = ~(is_missing[0] | is_missing[1])

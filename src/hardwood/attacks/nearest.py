@@ -1,6 +1,7 @@
 """`attack`: the nearest adversarial example of every row."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from hardwood.convert import as_ensemble
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
+from hardwood.verification.answers import ask_where_right
 from hardwood.verification.certify import check_method, check_time_limit
-from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.labels import check_examples, find_reach, like, read_labels
 from hardwood.verification.milp import Milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
@@ -119,7 +121,7 @@ def attack(
         check_examples(ensemble, priced, matrix, answers.example, label, found)
         examples = like(X, ensemble.schema, answers.example)
         return AttackResult(found, examples, answers.cost, answers.lower_cost, answers.interrupted)
-    reach = words.resolve(ensemble.schema, ensemble.labels)
+    reach = find_reach(ensemble, words)
     weight = read_weight(feature_weight, ensemble.schema)
     distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
     n_threads, interrupted = count_threads(n_jobs, len(matrix)), False
@@ -175,7 +177,7 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
             raise KeyboardInterrupt
         _refuse_undecided(answers.status, limit)
         return found
-    reach = words.resolve(ensemble.schema, ensemble.labels)
+    reach = find_reach(ensemble, words)
     weight = np.ones(ensemble.schema.n_features)
     if ensemble.n_trees == 1:
         found, examples = attack_tree(ensemble, matrix, label, reach, np.inf, weight, any_will_do=True)
@@ -187,16 +189,11 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
 
 def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Decide every row: (vulnerable, examples)."""
-    found = search.ensemble.decide(matrix) != label
-    examples = np.where(found[:, None], matrix, np.nan)
-    rows = np.flatnonzero(~found)
-    answers = search.decide(matrix[rows], label[rows])
-    found[rows] = answers.status == FOUND
-    examples[rows] = answers.example
+    answers = ask_where_right(search.decide, matrix, label, search.ensemble.decide(matrix))
     if search.interrupted:
         raise KeyboardInterrupt
     _refuse_undecided(answers.status, search.time_limit)
-    return found, examples
+    return answers.status == FOUND, answers.example
 
 
 def _refuse_undecided(status: np.ndarray, time_limit: float) -> None:
@@ -212,12 +209,7 @@ def _attack_ensemble(
     search: RowSearch, matrix: np.ndarray, label: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attack every row: (found, examples, distance below which there is none)."""
-    found = search.ensemble.decide(matrix) != label
-    examples = np.where(found[:, None], matrix, np.nan)
-    lower = np.zeros(len(matrix))
-    rows = np.flatnonzero(~found)
-    answers = search.nearest(matrix[rows], label[rows], first_radius(search.ensemble, search.weight, search.norm))
-    found[rows] = answers.status == FOUND
-    examples[rows] = answers.example
-    lower[rows] = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
-    return found, examples, lower
+    ask = partial(search.nearest, guess=first_radius(search.ensemble, search.weight, search.norm))
+    answers = ask_where_right(ask, matrix, label, search.ensemble.decide(matrix))
+    lower = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
+    return answers.status == FOUND, answers.example, lower

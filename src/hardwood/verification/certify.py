@@ -11,12 +11,14 @@ from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.priced_reach import PricedReach
+from hardwood.reach import Reach
 from hardwood.results import Certificate
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
-from hardwood.verification.labels import check_examples, like, read_labels
+from hardwood.verification.answers import ask_where_right
+from hardwood.verification.labels import check_examples, find_reach, like, read_labels
 from hardwood.verification.milp import Milp
-from hardwood.verification.priced import PricedAnswers, attack_priced
+from hardwood.verification.priced import attack_priced
 from hardwood.verification.regression import verify_outputs
 from hardwood.verification.search import RowSearch
 
@@ -89,49 +91,41 @@ def verify(
     output = ensemble.output(matrix)
     predicted = ensemble.choose(output)
     label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
+    rows = (X, matrix, output, label)
     if words.rules:
         priced = words.price(ensemble.schema, ensemble.labels)
         known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
-        return _certify_priced(ensemble, priced, known, X, matrix, output, label)
-    reach = words.resolve(ensemble.schema, ensemble.labels)
-    right = np.flatnonzero(predicted == label)
+        return _certify(ensemble, priced, *rows, known.status, known.lower_margin, known.example, known.interrupted)
+    reach = find_reach(ensemble, words)
     n_threads = count_threads(n_jobs, len(matrix))
     search: RowSearch | Milp
     if method == "milp":
         search = Milp(ensemble, reach, limit, n_threads, progress)
     else:
         search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
-    answers = search.decide(matrix[right], label[right])
-    # A row that is wrong as it stands is its own witness.
-    code, witness, lower = np.full(len(matrix), FOUND), matrix.copy(), np.full(len(matrix), -np.inf)
-    code[right], witness[right], lower[right] = answers.status, answers.example, -answers.bound / ensemble.divisor
-    found, robust = code == FOUND, code == NONE
-    moved = check_examples(ensemble, reach, matrix, witness, label, found)
-    lower[robust] = np.maximum(lower[robust], 0.0)
-    upper = margin(ensemble, output, label)
-    upper[found] = margin(ensemble, moved, label[found])
-    examples = like(X, ensemble.schema, witness)
-    return Certificate(STATUS[code], np.minimum(lower, upper), upper, examples, search.interrupted)
+    answers = ask_where_right(search.decide, matrix, label, predicted)
+    lower = answers.bound / -ensemble.divisor
+    return _certify(ensemble, reach, *rows, answers.status, lower, answers.example, search.interrupted)
 
 
-def _certify_priced(
+def _certify(
     ensemble: TreeEnsemble,
-    reach: PricedReach,
-    answers: PricedAnswers,
+    reach: Reach | PricedReach,
     X: Any,
     matrix: np.ndarray,
     output: np.ndarray,
     label: np.ndarray,
+    status: np.ndarray,
+    lower: np.ndarray,
+    example: np.ndarray,
+    interrupted: bool,
 ) -> Certificate:
-    """Say what the search has proved about an attacker with rules and a budget."""
-    found, robust = answers.status == FOUND, answers.status == NONE
-    moved = check_examples(ensemble, reach, matrix, answers.example, label, found)
-    status = STATUS[answers.status]
-    lower = np.where(robust, np.maximum(answers.lower_margin, 0.0), answers.lower_margin)
+    """Check the examples, and say what has been found out about every row: the best margin known is an example's."""
+    found = status == FOUND
+    output[found] = check_examples(ensemble, reach, matrix, example, label, found)
     upper = margin(ensemble, output, label)
-    upper[found] = margin(ensemble, moved, label[found])
-    examples = like(X, ensemble.schema, answers.example)
-    return Certificate(status, np.minimum(lower, upper), upper, examples, answers.interrupted)
+    lower = np.minimum(np.where(status == NONE, np.maximum(lower, 0.0), lower), upper)
+    return Certificate(STATUS[status], lower, upper, like(X, ensemble.schema, example), interrupted)
 
 
 def check_method(

@@ -1,6 +1,7 @@
-"""What attacks and certificates have in common: labels in, examples out, and the check that no example is wrong."""
+"""What attacks and certificates have in common: words in, examples out, and the check that no example is wrong."""
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -8,6 +9,18 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.priced_reach import PricedReach
 from hardwood.reach import Reach
 from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+
+# Of every ensemble the last threat it was asked about: whoever asks row by row repeats it every time.
+_last_reach: WeakKeyDictionary[TreeEnsemble, tuple[ThreatModel, Reach]] = WeakKeyDictionary()
+
+
+def find_reach(ensemble: TreeEnsemble, threat: ThreatModel) -> Reach:
+    """Return what the attacker may do to the rows that an ensemble classifies."""
+    known = _last_reach.get(ensemble)
+    if known is None or known[0] != threat:
+        known = _last_reach[ensemble] = threat, threat.resolve(ensemble.schema, ensemble.labels)
+    return known[1]
 
 
 def read_labels(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
@@ -43,8 +56,10 @@ def check_examples(
 
     Returns the model's outputs for the examples that were found.
     """
-    inside = reach.contains(matrix[found], examples[found], label[found])
-    output = ensemble.output(examples[found])
-    if not (inside.all() and (ensemble.choose(output) != label[found]).all()):
+    if not found.any():
+        return np.empty((0, len(ensemble.base_score)), dtype=ensemble.precision)
+    matrix, examples, label = matrix[found], examples[found], label[found]
+    output = ensemble.output(examples)
+    if not (reach.contains(matrix, examples, label).all() and (ensemble.choose(output) != label).all()):
         raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
     return output
