@@ -3,8 +3,8 @@
 import contextlib
 import importlib
 import io
-from dataclasses import dataclass
-from typing import Any, Protocol
+import math
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ Row = NDArray[np.float64]
 OURS, PEER, MILP = "hardwood", "veritas", "milp"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a verifier says of a row: its status, what it knows of the distance, and the point it shows."""
 
     status: str  # robust, vulnerable or unknown; of a distance: exact, bracket or unknown
@@ -70,7 +69,7 @@ class Hardwood:
         said = self._search(RADIUS).nearest(row[None], np.array([label]), self.guess)
         found = said.status[0] == FOUND
         upper = float(np.abs(said.example[0] - row).max()) if found else np.inf
-        exact = bool(np.isinf(said.certified[0]))
+        exact = math.isinf(said.certified[0])
         lower = upper if exact else float(said.certified[0])
         return Answer("exact" if exact else "unknown", lower, upper, said.example[0] if found else None)
 

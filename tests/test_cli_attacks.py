@@ -403,12 +403,12 @@ def test_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None
 def test_interrupting(verb: str) -> None:
     """Ctrl-C ends the search at once; what had been found is written, the rest is undecided."""
     generator = np.random.default_rng(0)
-    table = pd.DataFrame(generator.random((2000, 12))).rename(columns="x{}".format)
+    table = pd.DataFrame(generator.random((6000, 12))).rename(columns="x{}".format)
     noise = generator.normal(size=len(table))
     table = table.assign(big=(table.sum(axis=1) + noise > 6).astype(int))
-    save_forest(table, n_trees=60, n_jobs=1)
+    save_forest(table.head(2000), n_trees=200, n_jobs=1)
     table.to_parquet("data.parquet")
-    options = ["--target", "big", "--epsilon", "0.2", "--time-limit", "0.05", "--output", "out.csv"]
+    options = ["--target", "big", "--epsilon", "0.12", "--time-limit", "0.05", "--output", "out.csv"]
     command = [*COMMAND, verb, "model.json", "data.parquet", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:

@@ -128,8 +128,8 @@ def bound_boxes(model: Any, task: Any, work: Any, boxes: Any, price: float, boun
     """Bound the row's box by tolls, pass after pass, then smaller and smaller ones; whether there was room."""
     now = work.now[0]
     now.plus, now.minus, now.target, now.step = np.int64(0), np.int64(-1), -np.inf, 0.0
-    has_room, _ = ensemble_rows._enclose(model, task, np.int64(0), work, np.inf)
-    if not has_room or not lay_out(work):
+    ensemble_rows._enclose(model, task, np.int64(0), work, np.inf)
+    if not ensemble_rows._list_leaves(model, task, work) or not lay_out(work):
         return False
     set_costs(model, task.x[0], task, work)
     now.price, now.within = price, 1.0

@@ -9,7 +9,7 @@ import numpy as np
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_leaves import MISSING, find_cell
 from hardwood._kernels.ensemble_search import settle_categories
-from hardwood._kernels.ensemble_state import BALL, keep_leaves, narrow
+from hardwood._kernels.ensemble_state import narrow
 
 # Costs are kept finite: infinity means that there is no example.
 LARGEST_COST = 1e300
@@ -95,15 +95,22 @@ def price_leaves(search):
 
 @inner
 def bound_ball(search, radius):
-    """The sum of every tree's best leaf within a radius."""
+    """The sum of every tree's best leaf within a radius, and between which costs of leaves it stays the same.
+
+    It is the same for every radius from the first of these costs on, up to, but not at, the second.
+    """
     here, each, slots, marks = search.levels[0], search.leaves, search.slots, search.marks
-    total = here.settled
+    total, below, above = here.settled, 0.0, np.inf
     for tree in range(here.n_trees):
         i = np.uintp(marks[np.uintp(here.mark + tree)])
-        while search.leaf_cost[np.uintp(slots[i])] > radius:
+        cost = search.leaf_cost[np.uintp(slots[i])]
+        while cost > radius:
+            above = min(above, cost)
             i += np.uintp(1)
+            cost = search.leaf_cost[np.uintp(slots[i])]
+        below = max(below, cost)
         total += each[np.uintp(slots[i])].value
-    return total
+    return total, below, above
 
 
 @inner
@@ -125,8 +132,8 @@ def find_costs(search, radius):
 
 
 @inner
-def narrow_ball(model, search, radius, level):
-    """Narrow the box to the cells that cost no more than the radius, and keep the leaves that meet it at a level."""
+def narrow_ball(model, search, radius):
+    """Narrow the box to the cells that cost no more than the radius."""
     axes, cells, now = search.axes, search.cells, search.now[0]
     for i in range(now.n_active):
         axis = axes[i].active
@@ -138,4 +145,3 @@ def narrow_ball(model, search, radius, level):
         if low > axes[axis].low or high < axes[axis].high:
             narrow(search, axis, low, high)
     settle_categories(model, search)
-    keep_leaves(search, np.int64(0), level, BALL, radius)

@@ -29,6 +29,7 @@ LEAF = np.dtype(
         ("node", np.int32),
     ]
 )
+STEP = np.dtype([("node", np.int32), ("axis", np.int32)])  # a node to visit; see ensemble_survey
 FEATURE = np.dtype(
     [
         ("threshold_start", np.int64),  # where its thresholds are among those of all features
@@ -154,7 +155,7 @@ def _bound_leaf(model, axes, leaf, bounds, count):
 
 
 @part
-def _appraise(model, node, now):
+def appraise(model, node, now):
     """What a leaf counts for, and what it is worth."""
     gain = model.value[np.uintp(node), np.uintp(now.plus)] if now.plus >= 0 else 0.0
     cost = model.value[np.uintp(node), np.uintp(now.minus)] if now.minus >= 0 else 0.0
@@ -189,51 +190,83 @@ def _sort(slots, first, last, each):
         gap //= 3
 
 
+@part
+def which_sides(model, axes, node):
+    """Whether the box reaches the left child of an inner node, and whether it reaches the right one."""
+    here, at = model.trees.nodes[np.uintp(node)], model.rank[np.uintp(node)]
+    axis = axes[np.uintp(here.feature)]
+    to_left, to_right = axis.low <= at, axis.high > at
+    if axis.own == MISSING:
+        to_left, to_right = here.missing_left, not here.missing_left
+    elif here.category_start >= 0:
+        to_left, to_right = _reaches_sets(model, axes, node)
+    return to_left, to_right
+
+
+@inner
+def open_trees(model, search):
+    """Go down every tree to where the box is on both sides of a split, and list these nodes.
+
+    Trees of which a single leaf is within reach are settled: what they count for is noted.
+    """
+    nodes, root, entries, axes, now = model.trees.nodes, model.trees.root, search.entries, search.axes, search.now[0]
+    now.n_open, now.settled, now.settled_worth = 0, 0.0, 0.0
+    for tree in range(root.shape[0]):
+        node = root[np.uintp(tree)]
+        here = nodes[np.uintp(node)]
+        while here.feature >= 0:
+            to_left, to_right = which_sides(model, axes, node)
+            if to_left and to_right:
+                break
+            node = here.left if to_left else here.right
+            here = nodes[np.uintp(node)]
+        if here.feature >= 0:
+            entries[np.uintp(now.n_open)] = node
+            now.n_open += 1
+        else:
+            value, worth = appraise(model, node, now)
+            now.settled += value
+            now.settled_worth += worth
+
+
 @inner
 def collect(model, search):
-    """List the leaves within reach, except those of trees with a single one, and the bounds that cut the row's box.
+    """List the leaves of open trees that are within reach, and the bounds that cut the row's box.
 
     Their value is output `plus` minus output `minus` (-1: leave out), as noted in the search. Tree by tree they are put
     in `slots`, best first, from `marks[t]` to `marks[t + 1]`; the others are settled at the first level. Returns (how
     many trees, the largest sum that could be); -1 trees if there is no room.
     """
-    nodes, root, rank, axes, stack = model.trees.nodes, model.trees.root, model.rank, search.axes, search.stack
+    nodes, rank, axes, stack = model.trees.nodes, model.rank, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
     room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
-    settled, settled_worth, total = 0.0, 0.0, 0.0
+    settled, settled_worth, total = now.settled, now.settled_worth, now.settled
     marks[0] = 0
-    for tree in range(root.shape[0]):
+    for tree in range(now.n_open):
         best = -np.inf
         begin = n_leaves
-        stack[0] = root[np.uintp(tree)]
+        stack[0].node = search.entries[np.uintp(tree)]
         depth = 1
         while depth > 0:
             depth -= 1
-            node = stack[np.uintp(depth)]
-            here, at = nodes[np.uintp(node)], rank[np.uintp(node)]
+            node = stack[np.uintp(depth)].node
+            here = nodes[np.uintp(node)]
             if here.feature >= 0:
-                axis = axes[np.uintp(here.feature)]
-                if axis.own == MISSING:
-                    to_left = here.missing_left
-                    to_right = not to_left
-                elif here.category_start >= 0:
-                    to_left, to_right = _reaches_sets(model, axes, node)
-                else:
-                    to_left, to_right = axis.low <= at, axis.high > at
+                to_left, to_right = which_sides(model, axes, node)
                 if to_left:
-                    stack[np.uintp(depth)] = here.left
+                    stack[np.uintp(depth)].node = here.left
                     depth += 1
                 if to_right:
-                    stack[np.uintp(depth)] = here.right
+                    stack[np.uintp(depth)].node = here.right
                     depth += 1
                 continue
             if n_leaves >= each.shape[0] or n_bounds + widest > room:
                 return np.int64(-1), total
-            end, within = _bound_leaf(model, axes, at, bounds, n_bounds)
+            end, within = _bound_leaf(model, axes, rank[np.uintp(node)], bounds, n_bounds)
             if not within:
                 continue
-            value, worth = _appraise(model, node, now)
+            value, worth = appraise(model, node, now)
             leaf = each[np.uintp(n_leaves)]
             leaf.value, leaf.worth, leaf.node, leaf.start, leaf.end = value, worth, node, n_bounds, end
             slots[np.uintp(n_leaves)] = n_leaves

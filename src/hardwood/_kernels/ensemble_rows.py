@@ -10,20 +10,23 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.ensemble_balls import bound_ball, cut_ball, find_costs, narrow_ball, price_leaves, set_costs
-from hardwood._kernels.ensemble_climb import climb, descend
-from hardwood._kernels.ensemble_leaves import collect, list_active, locate, predict_point
+from hardwood._kernels.ensemble_climb import climb, descend, start
+from hardwood._kernels.ensemble_leaves import collect, list_active, locate, open_trees, predict_point
 from hardwood._kernels.ensemble_search import CROWDED, FOUND, NONE, UNFINISHED, seek
 from hardwood._kernels.ensemble_state import (
     ANY,
+    BALL,
     CHEAPEST,
     LARGEST,
     add_costs,
     begin,
     copy_point,
+    keep_leaves,
     open_bounds,
     undo,
     write_point,
 )
+from hardwood._kernels.ensemble_survey import survey
 
 DONE, NO_ROOM = -1, -2
 INFINITY_NORM = -1
@@ -109,24 +112,50 @@ def _is_answer(model, x, search, label):
 
 @inner
 def _enclose(model, task, row, search, radius):
-    """Collect the leaves within reach and within a radius: (whether there is room for them, whether that is all)."""
-    slots, marks, axes, now = search.slots, search.marks, search.axes, search.now[0]
+    """Find the cells within reach, and within a radius of the row; whether that is all within reach."""
+    axes = search.axes
     whole = True
     locate(model, task.x[row], task.low[row], task.high[row], task.allowed[row], axes)
     if task.goal == CHEAPEST:
         whole = cut_ball(model, task, row, radius, axes)
-    now.n_active = list_active(axes)
-    n_trees, bound = collect(model, search)
-    if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
-        return False, whole
-    now.rounding = task.rounding * marks[n_trees]
-    begin(search, n_trees, bound)
-    return True, whole
+    search.now[0].n_active = list_active(axes)
+    open_trees(model, search)
+    return whole
 
 
 @inner
-def _improve(model, task, row, search, level, fresh):
-    """Look for an example among the leaves of a level, and remember it if it is the best; whether there is one.
+def _list_leaves(model, task, search):
+    """List the leaves of these cells; whether there is room for them."""
+    slots, marks, now = search.slots, search.marks, search.now[0]
+    n_trees, bound = collect(model, search)
+    if n_trees < 0 or 2 * marks[n_trees] > slots.shape[0] or 2 * n_trees + 2 > marks.shape[0]:
+        return False
+    now.rounding = task.rounding * marks[n_trees]
+    begin(search, n_trees, bound)
+    return True
+
+
+@inner
+def _look(model, task, row, search):
+    """Decide whether there is any example before leaves are listed, if possible: NONE, FOUND, or UNFINISHED."""
+    now = search.now[0]
+    start(model, search, True)
+    total, bound, n_leaves = survey(model, search, True)
+    begin(search, np.int64(0), bound)
+    now.rounding = task.rounding * n_leaves
+    if bound < now.target - now.rounding:
+        return NONE
+    if climb(model, search, total, now.target) < now.target:
+        return UNFINISHED
+    if not _is_answer(model, task.x[row], search, task.each[row].label):
+        return UNFINISHED
+    copy_point(search.point, task.example[row])
+    return FOUND
+
+
+@inner
+def _improve(model, task, row, search, fresh):
+    """Look for an example in the box, and remember it if it is the best; whether there is one.
 
     From the row itself, if `fresh`; otherwise from where the last look ended.
     """
@@ -134,7 +163,9 @@ def _improve(model, task, row, search, level, fresh):
     x, label = task.x[row], task.each[row].label
     additive = task.norm != INFINITY_NORM
     wanted = levels[0].bound if task.goal == LARGEST else now.target
-    reached = climb(model, search, level, wanted, fresh)
+    start(model, search, fresh)
+    total, _, _ = survey(model, search, False)
+    reached = climb(model, search, total, wanted)
     if task.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
         now.target, now.rounding = np.nextafter(reached, np.inf), 0.0
@@ -142,15 +173,13 @@ def _improve(model, task, row, search, level, fresh):
         return False
     if reached < now.target or not _is_answer(model, x, search, label):
         return False
-    cost = 0.0
-    if task.goal == CHEAPEST:
-        cost = add_costs(search, additive)
+    cost = add_costs(search, additive)
     if cost < now.best:
         now.best = cost
         copy_point(search.point, task.example[row])
         task.each[row].status = FOUND
-    if task.goal == CHEAPEST and additive:
-        cost = descend(model, search, level, now.target, additive)
+    if additive:
+        cost = descend(model, search, now.target, additive)
         if cost < now.best and _is_answer(model, x, search, label):
             now.best = cost
             copy_point(search.point, task.example[row])
@@ -160,13 +189,13 @@ def _improve(model, task, row, search, level, fresh):
 @inner
 def _try_ball(model, task, row, search, radius, fresh):
     """Look for an example within a radius, the easy way; if there is one, what is farther is given up for good."""
-    ball, now = np.int64(1), search.now[0]
-    search.levels[ball].trail = 0
-    narrow_ball(model, search, radius, ball)
-    found = _improve(model, task, row, search, ball, fresh)
-    undo(search, ball)
+    now, here = search.now[0], np.int64(0)
+    narrow_ball(model, search, radius)
+    found = _improve(model, task, row, search, fresh)
+    undo(search, here)
     if found:
-        narrow_ball(model, search, now.best, np.int64(0))
+        narrow_ball(model, search, now.best)
+        keep_leaves(search, here, here, BALL, now.best)
         now.trail = 0
     return found
 
@@ -182,11 +211,13 @@ def _close_in(model, task, row, search, radius):
     price_leaves(search)
     radius = min(radius, now.best)
     for _ in range(HALVINGS):
-        middle = 0.5 * (now.without + radius)
-        if bound_ball(search, middle) < now.target - now.rounding:
-            now.without = np.nextafter(middle, np.inf)
+        if now.without >= radius:
+            break
+        bound, below, above = bound_ball(search, 0.5 * (now.without + radius))
+        if bound < now.target - now.rounding:
+            now.without = min(above, radius)
         else:
-            radius = middle
+            radius = below
     least, failures, fresh = now.without, 0, True
     middle = max(np.nextafter(least, -np.inf), 0.0)  # the row itself costs nothing
     for _ in range(HALVINGS):
@@ -236,8 +267,12 @@ def _approach(model, task, row, rival, search):
     now.without, now.easy = 0.0, task.easy
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
-        has_room, whole = _enclose(model, task, row, search, radius)
-        if not has_room:
+        whole = _enclose(model, task, row, search, radius)
+        if task.goal == ANY:
+            verdict = _look(model, task, row, search)
+            if verdict != UNFINISHED:
+                return verdict
+        if not _list_leaves(model, task, search):
             return NO_ROOM
         if levels[0].bound < now.target - now.rounding:
             now.without = np.nextafter(radius, np.inf)
@@ -249,8 +284,8 @@ def _approach(model, task, row, rival, search):
             if task.goal == CHEAPEST and task.norm == INFINITY_NORM:
                 if _close_in(model, task, row, search, radius) and (whole or radius >= now.best):
                     return NONE
-            elif _improve(model, task, row, search, np.int64(0), True) and task.goal == ANY:
-                return FOUND
+            elif task.goal != ANY:
+                _improve(model, task, row, search, task.goal != ANY)
             if whole or radius >= now.best:
                 break
         radius = min(2.0 * radius, max(now.best, radius))
@@ -271,7 +306,8 @@ def _widen(model, task, row, search):
     within = now.without + now.advance
     now.within = within if now.without < within < top - 0.25 * now.advance else now.best
     now.spent_before, now.spent, now.budget = now.spent, 0, EXCESS * now.spent_in_all
-    has_room, _ = _enclose(model, task, row, search, now.within)
+    _enclose(model, task, row, search, now.within)
+    has_room = _list_leaves(model, task, search)
     if has_room:
         set_costs(model, task.x[row], task, search)
     return has_room

@@ -86,6 +86,9 @@ NOW = np.dtype(
         ("first_bound", np.float64),  # of the whole box
         ("earlier", np.float64),  # the bound of rivals before this one
         ("without", np.float64),  # a cost below which there is no answer
+        ("n_open", np.int64),  # the trees of several leaves within reach
+        ("settled", np.float64),  # what the others count for
+        ("settled_worth", np.float64),
         ("plus", np.int64),  # leaves count by this output
         ("minus", np.int64),  # less that one (-1: none)
         # A search for the nearest example: see ensemble_rows.
@@ -152,7 +155,8 @@ class Search(NamedTuple):
     now: np.ndarray  # NOW (1)
     point: np.ndarray  # float64 per feature: the chosen cells' point
     output: np.ndarray  # float64 per output
-    stack: np.ndarray  # int64: nodes to visit
+    entries: np.ndarray  # int32: of open trees, the first node where the box is on both sides
+    stack: np.ndarray  # STEP: nodes to visit
     gates: np.ndarray  # GATE: see ensemble_tolls
     lanes: np.ndarray  # LANE
     ways: np.ndarray  # WAY, leaf by leaf: one for each gate of its tree
@@ -237,9 +241,8 @@ def keep_leaves(search, source, level, axis, radius):
                 elif bound.axis == axis:
                     meets = bound.first <= here.high and bound.last >= here.low
                     break
-            if meets:
-                slots[np.uintp(write)] = slot
-                write += 1
+            slots[np.uintp(write)] = slot  # without a branch: it could not be foreseen
+            write += meets
         begin = stop
         if write == tree_start + 1:
             settled += each[slots[tree_start]].value

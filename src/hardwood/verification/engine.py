@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, Model
+from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, STEP, Model
 from hardwood._kernels.ensemble_search import NARROWINGS
 from hardwood._kernels.ensemble_state import (
     ACCOUNT,
@@ -154,7 +154,8 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
         now=np.zeros(1, dtype=NOW),
         point=np.empty(ensemble.schema.n_features),
         output=np.empty(len(ensemble.base_score)),
-        stack=np.empty(ensemble.max_depth + 2, np.int64),
+        entries=np.zeros(ensemble.n_trees, dtype=np.int32),
+        stack=np.zeros(ensemble.max_depth + 2, dtype=STEP),
         gates=np.zeros(2 * n_leaves, dtype=GATE),
         lanes=np.zeros(8 * n_leaves, dtype=LANE),
         ways=np.zeros(16 * n_leaves, dtype=WAY),

@@ -191,13 +191,20 @@ class RowSearch:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
+        status = each["status"]
         if self._narrow:
-            # Columns that the ensemble does not look at are left alone, where something is known of the others.
-            example = matrix.copy()
-            example[:, self.used] = task.example
-            if goal != LARGEST:
-                example[each["status"] != FOUND] = np.nan
-        return Answers(each["status"], each["bound"], example, each["certified"])
+            example = self._widen(matrix, example, slice(None) if goal == LARGEST else status == FOUND)
+        return Answers(status, each["bound"], example, each["certified"])
+
+    def _widen(self, matrix: np.ndarray, narrow: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
+        """Return the examples of some rows with the columns that the ensemble does not look at, as they are."""
+        example = np.full(matrix.shape, np.nan)
+        of_rows = matrix[rows]
+        if len(of_rows):
+            of_rows = of_rows.copy()
+            of_rows[:, self.used] = narrow[rows]
+            example[rows] = of_rows
+        return example
 
     def _run_chunks(self, task: ensemble_rows.Task, n_rows: int) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
