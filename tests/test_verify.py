@@ -133,8 +133,10 @@ def random_regression(seed: int) -> tuple[TreeEnsemble, np.ndarray, ThreatModel]
 
 class TestRegression:
     @settings(max_examples=60)
-    @given(st.integers(0, 2**32))
+    @given(seed=st.integers(0, 2**32))
+    @example(seed=872915785)
     def test_intervals_against_enumeration(self, seed: int) -> None:
+        """Case 872915785: boxes used to be given up for sums too small to change a class; a regression has none."""
         trees, rows, threat = random_regression(seed)
         reach = threat.resolve(trees.schema)
         tolerance = float(np.random.default_rng(seed).choice([0.0, 0.5, 2.0]))

@@ -263,7 +263,7 @@ def _approach(model, task, row, rival, search):
     _set_up(model, task, task.each[row].label, rival, now)
     if task.goal == LARGEST:
         now.plus, now.minus = (np.int64(0), np.int64(-1)) if task.sign > 0 else (np.int64(-1), np.int64(0))
-        now.target, now.step = -np.inf, 0.0
+        now.target, now.step, now.least_worth = -np.inf, 0.0, -np.inf
     now.without, now.easy = 0.0, task.easy
     radius = min(task.each[row].distance, now.best) if task.goal == CHEAPEST else np.inf
     while True:
