@@ -98,6 +98,18 @@ class Prepared:
     widths: tuple[np.ndarray, np.ndarray]  # of some leaves: feature, and how wide the leaf is there
     spare: list[tuple[int, Search]]  # of threads that are done, with their scale
     search_rows: Callable | None = None  # the kernel, for the types that it is always called with
+    # Whoever asks row by row asks with the same threat and the same weights every time.
+    asked: tuple[Reach, Reach] | None = None  # the last reach, and what is left of it in these columns
+    width: tuple[bytes, float] | None = None  # the last weights, and what it costs to go through a narrow leaf
+
+    def narrow(self, reach: Reach) -> Reach:
+        """Return what an attacker may do to the columns that the ensemble looks at."""
+        if len(self.used) == len(reach.left):
+            return reach
+        known = self.asked  # another thread may ask about another one
+        if known is None or known[0] is not reach:
+            known = self.asked = reach, reach.select(self.used)
+        return known[1]
 
 
 _prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
@@ -128,7 +140,7 @@ class RowSearch:
         self._prepared = prepare(self.ensemble)
         used = self._prepared.used
         self._narrow = len(used) < self.ensemble.schema.n_features
-        self._reach = self.reach.select(used) if self._narrow else self.reach
+        self._reach = self._prepared.narrow(self.reach)
         self._weight = self.weight[used]
         self._norm = ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm)
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
