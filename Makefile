@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
+.PHONY: demo reproduce test fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -13,6 +13,9 @@ reproduce: .venv/.user
 test: .venv/.dev
 	$(BIN)/python -m hardwood.warm
 	$(BIN)/python -m pytest -n 2
+
+fuzz: .venv/.dev
+	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

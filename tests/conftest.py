@@ -12,6 +12,8 @@ from hardwood import RobustTreeClassifier, TreeEnsemble
 # The same examples in every run, however slow the machine: a red test is always a reason to look.
 settings.register_profile("hardwood", derandomize=True, deadline=None)
 settings.load_profile("hardwood")
+# Other examples in every run: `make fuzz`.
+settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 
 
 @pytest.fixture(scope="session")
