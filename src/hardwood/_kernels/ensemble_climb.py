@@ -6,6 +6,9 @@ from hardwood._kernels.compiling import inner
 from hardwood._kernels.ensemble_state import add_costs
 from hardwood._kernels.ensemble_survey import add_up, survey
 
+# Where every move costs something, those that gain less than this share of the best one are left for later.
+LARGE_SHARE = 0.5
+
 
 @inner
 def _move(model, search, axis, cell):
@@ -70,8 +73,8 @@ def _move_back(search, n_moved):
 
 
 @inner
-def _move_along(model, search, best_axis, hoped):
-    """Along with the best move, make those on other axes of numbers that gain at least half as much.
+def _move_along(model, search, best_axis, share, hoped):
+    """Along with the best move, make those on other axes of numbers that gain more than a share of it.
 
     Returns how many there are now, and what sum they come to if they do not get in each other's way.
     """
@@ -80,7 +83,7 @@ def _move_along(model, search, best_axis, hoped):
     n_moved = 1
     for i in range(now.n_touched):
         axis = axes[i].touched
-        if axis < n_features and axis != best_axis and 2.0 * axes[axis].cheapest > axes[best_axis].cheapest:
+        if axis < n_features and axis != best_axis and axes[axis].cheapest > share * axes[best_axis].cheapest:
             axes[n_moved].pending, axes[axis].back, axes[axis].chosen = axis, axes[axis].chosen, axes[axis].front
             hoped += axes[axis].cheapest
             n_moved += 1
@@ -88,12 +91,14 @@ def _move_along(model, search, best_axis, hoped):
 
 
 @inner
-def climb(model, search, total, target):
+def climb(model, search, total, target, additive):
     """From the chosen cells, of which `survey` has told, go to larger sums up to `target`; the sum reached.
 
-    Several moves are made at once, unless one is enough. Where they get in each other's way, only the best one is made.
+    All moves that gain are made at once, unless one is enough; where they add to the cost, only those that gain much.
+    Where they get in each other's way, only the best one is made.
     """
     axes, now = search.axes, search.now[0]
+    share = LARGE_SHARE if additive else 0.0
     while total < target:
         best_axis = _find_moves(search)
         # Less than this is rounding, and the climb would not end.
@@ -103,7 +108,7 @@ def climb(model, search, total, target):
         hoped = promised
         _move(model, search, best_axis, axes[best_axis].front)
         if promised < target:
-            n_moved, hoped = _move_along(model, search, best_axis, promised)
+            n_moved, hoped = _move_along(model, search, best_axis, share, promised)
         is_surveyed = hoped < target
         if is_surveyed:
             total, _, _ = survey(model, search, False)

@@ -145,7 +145,7 @@ def _look(model, task, row, search):
     now.rounding = task.rounding * n_leaves
     if bound < now.target - now.rounding:
         return NONE
-    if climb(model, search, total, now.target) < now.target:
+    if climb(model, search, total, now.target, False) < now.target:
         return UNFINISHED
     if not _is_answer(model, task.x[row], search, task.each[row].label):
         return UNFINISHED
@@ -165,7 +165,7 @@ def _improve(model, task, row, search, fresh):
     wanted = levels[0].bound if task.goal == LARGEST else now.target
     start(model, search, fresh)
     total, _, _ = survey(model, search, False)
-    reached = climb(model, search, total, wanted)
+    reached = climb(model, search, total, wanted, additive)
     if task.goal == LARGEST:
         # None is given up for rounding alone: the sum reached was added up in another order than bounds are.
         now.target, now.rounding = np.nextafter(reached, np.inf), 0.0
