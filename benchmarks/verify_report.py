@@ -36,8 +36,8 @@ COLUMNS = {
 }
 
 
-def summarise(records: Sequence[Record], batch: float, call: float) -> Record:
-    """Return the figures of one task; `batch` and `call` are what `time_calls` measured."""
+def summarise(records: Sequence[Record], calls: dict[str, float]) -> Record:
+    """Return the figures of one task; `calls` is what `time_calls` measured."""
     first = records[0]
     ours, peer, solver = (_of(records, name) for name in (OURS, PEER, MILP))
     beside_solver = {record["row"] for record in solver}
@@ -52,8 +52,7 @@ def summarise(records: Sequence[Record], batch: float, call: float) -> Record:
         "p50": _percentile(mine, 50),
         "p95": _percentile(mine, 95),
         "max": _percentile(mine, 100),
-        "batch": batch,
-        "call": call,
+        **calls,
         "unknown": sum(record["status"] == "unknown" for record in ours),
         "decided": float(np.mean([_is_decided(record) for record in ours])),
         "veritas_p50": _percentile(theirs, 50),
@@ -62,7 +61,7 @@ def summarise(records: Sequence[Record], batch: float, call: float) -> Record:
         "milp_p50": _percentile(_milliseconds(solver), 50),
         "ratio_p50": _percentile(theirs, 50) / _percentile(mine, 50),
         "ratio_p95": _percentile(theirs, 95) / _percentile(mine, 95),
-        "ratio_batch": float(theirs.mean()) / batch if len(theirs) else np.nan,
+        "ratio_batch": float(theirs.mean()) / calls["batch"] if len(theirs) else np.nan,
         "ratio_milp": _percentile(_milliseconds(solver), 50) / _percentile(same_rows, 50),
     }
 
@@ -95,6 +94,10 @@ def print_report(lines: Sequence[Record], records: Sequence[Record]) -> None:
     ):
         _print_worst(f"decide {what}, veritas / hardwood, p95: the worst task", group, "ratio_p95", 5.0)
     _print_worst("milp / hardwood, p50: the worst task", lines, "ratio_milp", 100.0)
+    for line in lines:
+        if line["ratio_milp"] < 100.0:
+            share, least = 10.0 * line["milp_p50"], 1e3 * line["empty"]
+            print(f"        {_name(line)}: a hundredth is {share:.0f} us, nothing to search takes {least:.0f} us")
     forests = _pick(decide, "", "forest 300")
     for question in dict.fromkeys(line["question"] for line in forests):
         share = np.mean([line["decided"] for line in forests if line["question"] == question])
