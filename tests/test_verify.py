@@ -379,17 +379,24 @@ def test_columns_that_the_model_ignores_are_left_alone(norm: float) -> None:
     assert not results[0].found.all()
 
 
-def test_one_row_and_then_many_of_a_model_that_ignores_columns() -> None:
+@pytest.mark.parametrize("n_columns", [2, 30])
+def test_one_row_and_then_many(n_columns: int) -> None:
     """The kernel is called without a look at types, so every call has to hand over the same ones.
 
-    A choice of columns of several rows is in another order of memory than that of one row. It used to be compiled for.
+    A choice of columns of several rows is in another order of memory than that of one row, and a table may be
+    read-only. Both used to be compiled for. The model ignores all columns but two.
     """
-    X = np.random.default_rng(0).random((40, 30))
-    y = (X[:, 3] + X[:, 8] > 1.0).astype(int)
-    model = as_ensemble(RandomForestClassifier(3, max_depth=2, random_state=0, n_jobs=1).fit(X, y))
+    X = np.random.default_rng(0).random((40, n_columns))
+    y = (X[:, 0] + X[:, 1] > 1.0).astype(int)
+    forest = RandomForestClassifier(3, max_depth=2, max_features=None, random_state=0, n_jobs=1).fit(X, y)
+    model = as_ensemble(forest)
     one_by_one = [verify(model, row[None], None, 0.1).status[0] for row in X]
     compiled = len(ensemble_rows.search_rows.overloads)
-    for table in (X, np.asfortranarray(X), X[::2].copy()[:, ::-1][:, ::-1]):
-        np.testing.assert_array_equal(verify(model, table, None, 0.1).status, one_by_one[:: 40 // len(table)])
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for table in (X, np.asfortranarray(X), X[::2].copy()[:, ::-1][:, ::-1], read_only, read_only[:1]):
+        for asked in (model, as_ensemble(forest)):
+            answers = verify(asked, table, None, 0.1).status
+            np.testing.assert_array_equal(answers, one_by_one[:: 2 if len(table) == 20 else 1][: len(table)])
     assert len(ensemble_rows.search_rows.overloads) == compiled
     assert set(one_by_one) == {"robust", "vulnerable"}

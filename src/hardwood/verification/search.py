@@ -181,7 +181,7 @@ class RowSearch:
         box: Box | None = None,
     ) -> Answers:
         n_rows = len(matrix)
-        x = matrix.take(self.used, axis=1) if self._narrow else matrix
+        x = matrix.take(self.used, axis=1)  # the caller's own may be read-only, which is another type to the kernel
         low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
         each = _UNKNOWN.repeat(n_rows)
         each["label"], each["distance"] = label, guess
