@@ -205,17 +205,17 @@ class RowSearch:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
         status = each["status"]
         if self._narrow:
-            example = self._widen(matrix, example, slice(None) if goal == LARGEST else status == FOUND)
+            example = self._widen(matrix, example, (status == FOUND) | (goal == LARGEST))
         return Answers(status, each["bound"], example, each["certified"])
 
-    def _widen(self, matrix: np.ndarray, narrow: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
-        """Return the examples of some rows with the columns that the ensemble does not look at, as they are."""
-        example = np.full(matrix.shape, np.nan)
-        of_rows = matrix[rows]
-        if len(of_rows):
-            of_rows = of_rows.copy()
-            of_rows[:, self.used] = narrow[rows]
-            example[rows] = of_rows
+    def _widen(self, matrix: np.ndarray, narrow: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Return the examples that were found with the columns that the ensemble does not look at, as they are."""
+        if not found.any():
+            return np.full(matrix.shape, np.nan)
+        example = matrix.copy()
+        example[:, self.used] = narrow
+        if not found.all():
+            example[~found] = np.nan
         return example
 
     def _run_chunks(self, task: ensemble_rows.Task, n_rows: int) -> Iterator[int]:
