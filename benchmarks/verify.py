@@ -172,7 +172,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", help=f"words that a task must have, e.g. 'wine 100x6 decide'; of {', '.join(TABLES)}")
     parser.add_argument("--rows", type=int, default=50)
     parser.add_argument("--hard-rows", type=int, default=20, help="for models of which a row can take seconds")
-    parser.add_argument("--milp-rows", type=int, default=3)
+    parser.add_argument("--milp-rows", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=10.0, help="seconds per row; more on a busy machine")
     parser.add_argument("--milp-limit", type=float, default=30.0)
     parser.add_argument("--beside", nargs="*", choices=["veritas", "milp"], default=["veritas", "milp"])
