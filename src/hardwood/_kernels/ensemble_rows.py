@@ -29,6 +29,7 @@ from hardwood._kernels.ensemble_state import (
 from hardwood._kernels.ensemble_survey import survey
 
 DONE, NO_ROOM = -1, -2
+FRESH = np.bool_(True)  # of one type with what it stands in for
 INFINITY_NORM = -1
 # How often balls are bounded, and how often climbed in, before the nearest example is proved; how often in vain; and
 # how many times as large the next ball is while there is no example.
@@ -285,7 +286,7 @@ def _approach(model, task, row, rival, search):
                 if _close_in(model, task, row, search, radius) and (whole or radius >= now.best):
                     return NONE
             elif task.goal != ANY:
-                _improve(model, task, row, search, task.goal != ANY)
+                _improve(model, task, row, search, FRESH)
             if whole or radius >= now.best:
                 break
         radius = min(2.0 * radius, max(now.best, radius))
