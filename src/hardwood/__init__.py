@@ -4,17 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hardwood.attack_rules import AttackRule
     from hardwood.attacks import attack, black_box_attack, is_vulnerable, transfer_attack
     from hardwood.convert import as_ensemble
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
+    from hardwood.ensemble.text import export_rules
     from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
-    from hardwood.evaluation import evaluate
-    from hardwood.metrics import adversarial_accuracy, make_adversarial_scorer
+    from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
     from hardwood.results import AttackResult, Certificate, RobustnessReport
-    from hardwood.rules import export_rules
-    from hardwood.threat import ThreatModel
+    from hardwood.threat import AttackRule, ThreatModel
     from hardwood.verification import verify
 
 __version__ = "0.1.0.dev0"
@@ -45,7 +43,7 @@ __all__ = [
 
 # Imported when first used: a command that only prints its help should not wait for numba and scikit-learn.
 _HOME = {
-    "AttackRule": "attack_rules",
+    "AttackRule": "threat",
     "AttackResult": "results",
     "Certificate": "results",
     "HardenedClassifier": "estimators",
@@ -54,16 +52,16 @@ _HOME = {
     "ThreatModel": "threat",
     "TreantClassifier": "estimators",
     "TreeEnsemble": "ensemble",
-    "adversarial_accuracy": "metrics",
+    "adversarial_accuracy": "evaluation",
     "as_ensemble": "convert",
     "attack": "attacks",
     "black_box_attack": "attacks",
     "evaluate": "evaluation",
-    "export_rules": "rules",
+    "export_rules": "ensemble",
     "is_vulnerable": "attacks",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
-    "make_adversarial_scorer": "metrics",
+    "make_adversarial_scorer": "evaluation",
     "transfer_attack": "attacks",
     "verify": "verification",
 }

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
 from hardwood.table import Schema
+from hardwood.threat import Reach
 
 NUMBERS: dict[str, Any] = {"float64": np.float64, "float32": np.float32}
 

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 
 
 def can_meet(first: np.ndarray, second: np.ndarray, labels: tuple[int, int], reach: Reach) -> bool:

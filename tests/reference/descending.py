@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 from reference import attacking, enumerating
 
 

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from hardwood import TreeEnsemble
-from hardwood.priced_reach import PricedReach
+from hardwood.threat.priced_reach import PricedReach
 
 TOLERANCE = 1e-9
 

@@ -13,6 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -36,15 +37,14 @@ _logger = logging.getLogger("hardwood")
 _has_said = threading.Event()
 
 
-def _read_sources() -> str:
-    """Sum up the text of all kernels."""
+@cache
+def _read_sources(room: Path) -> str:
+    """Sum up the text of the kernels of one room, and of those that all rooms share."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+    for folder in sorted({Path(__file__).parent, room}):
+        for path in sorted(folder.glob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-_sources = _read_sources()
 
 
 def _call(function: Callable, argument: Any) -> Any:
@@ -100,13 +100,13 @@ def kernel(function: Callable) -> Any:
 
     Numba holds what it has stored to be current as long as the file of the function itself is unchanged, by its time
     and size. What the function calls, and the records it is handed, are in other files; after an upgrade it would run
-    old code on new records. So here all kernels are current or none is.
+    old code on new records. So here all kernels of a room are current or none is.
     """
     dispatcher = njit(**_settings, cache=True)(function)
     # There is no public way to say it; without these attributes numba's own rule holds (or nothing is compiled).
     stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if stored is not None:
-        stored._source_stamp = _sources
+        stored._source_stamp = _read_sources(Path(function.__code__.co_filename).parent)
     if hasattr(dispatcher, "compile"):
         dispatcher.compile = _undisturbed(dispatcher.compile)
     return dispatcher

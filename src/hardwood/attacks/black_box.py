@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hardwood.attacks.distance import measure
-from hardwood.reach import Reach
 from hardwood.results import AttackResult
 from hardwood.table import Schema
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.labels import like, read_labels
 
 METHODS = ("hopskipjump", "boundary")

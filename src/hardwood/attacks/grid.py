@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hardwood._kernels.cells import Grid, Room, Scratch
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.descent import Points
-from hardwood._kernels.ensemble_leaves import LARGEST_FLOAT
-from hardwood.reach import Reach
+from hardwood._kernels.search.cells import Grid, Room, Scratch
+from hardwood._kernels.search.descent import Points
+from hardwood._kernels.search.leaves import LARGEST_FLOAT
+from hardwood.threat import Reach
 from hardwood.verification.search import Prepared
 
 

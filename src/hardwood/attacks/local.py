@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from hardwood._kernels import descent
+from hardwood._kernels.search import descent
 from hardwood.attacks.grid import find_rooms, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 from hardwood.verification.search import prepare
 
 NORMS = {np.inf: descent.INF, 0: 0, 1: 1, 2: 2}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood._kernels.search.branching import FOUND, NONE
 from hardwood.attacks.distance import first_radius, measure, read_weight
 from hardwood.attacks.local import LOCAL_METHODS, attack_locally
 from hardwood.attacks.milp import attack_by_milp

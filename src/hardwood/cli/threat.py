@@ -12,7 +12,7 @@ import typer
 from hardwood import ThreatModel
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
 from hardwood.cli.tables import check_has, check_output, read_table, write_file
-from hardwood.spelling import plain, toml_key, toml_value
+from hardwood.threat.spelling import plain, toml_key, toml_value
 
 THREAT = "TOML: what the attacker can do to each column."
 EPSILON = "Or: how far every number can be moved."

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hardwood.bit_sets import unpack_set
 from hardwood.convert.precision import LARGEST
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.bit_sets import unpack_set
 
 N_ROWS = 512
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)

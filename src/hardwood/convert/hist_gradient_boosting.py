@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from hardwood.convert.assembling import LeftSets, Nodes, assemble, place_values
 from hardwood.convert.checking import check_import
 from hardwood.convert.precision import LARGEST
 from hardwood.convert.scikit_learn import name_of, run_quietly, schema_of
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
 

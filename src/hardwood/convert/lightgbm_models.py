@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.convert.assembling import LeftSets, Nodes, assemble, place_values
 from hardwood.convert.checking import Rows, check_import
 from hardwood.convert.libraries import load_library
 from hardwood.convert.lightgbm_text import Text
 from hardwood.convert.precision import LARGEST, find_cut
 from hardwood.convert.scikit_learn import run_quietly
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
 # Objectives that predict the sum of the trees as it is.

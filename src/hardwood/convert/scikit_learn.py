@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.convert.assembling import Nodes, assemble, place_values
 from hardwood.convert.checking import Rows, check_import
 from hardwood.convert.precision import float32_cutoffs
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.building import Nodes, assemble, place_values
 from hardwood.table import Schema
 
 _CONSTANT_STRATEGIES = ("prior", "most_frequent", "constant", "mean", "median", "quantile")

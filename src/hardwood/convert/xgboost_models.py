@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.convert.assembling import LeftSets, Nodes, assemble, place_values
 from hardwood.convert.checking import Rows, check_import
 from hardwood.convert.libraries import load_library
 from hardwood.convert.precision import find_cut, float32_cutoffs
 from hardwood.convert.xgboost_document import Document
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
 _ESTIMATORS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}

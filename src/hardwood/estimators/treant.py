@@ -60,8 +60,8 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     -----
     *No solver.* The constraints of attack invariance speak of the loss of single rows. For two classes a row's loss
     grows or falls with the predicted probability, so that each constraint is a bound on a leaf value, and the best
-    value within bounds is the share of the second class, or the bound nearest to it. `hardwood._kernels.treant` has
-    the argument.
+    value within bounds is the share of the second class, or the bound nearest to it. `hardwood._kernels.grow.treant`
+    has the argument.
 
     *What differs from the original.* Costs are exact: what a row pays is the least cost of all that its leaf asks for,
     and a feature that is asked about twice is paid for once. Values that differ by rounding only count as equal. Both

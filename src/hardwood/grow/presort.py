@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels import growing
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.orders import CLASS_BIT, make_scratch, presort
-from hardwood.reach import Reach
+from hardwood._kernels.grow import growing
+from hardwood._kernels.grow.orders import CLASS_BIT, make_scratch, presort
+from hardwood.threat import Reach
 
 
 def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:

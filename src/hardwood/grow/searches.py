@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels import chen, nominal
-from hardwood._kernels.categories import make_partition
-from hardwood.reach import Reach
+from hardwood._kernels.grow import category_search, chen
+from hardwood._kernels.grow.categories import make_partition
+from hardwood.threat import Reach
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Search:
     """A kernel that finds the best splits of new nodes, and what it needs.
 
     It is called with (samples, slots, problem, limits, nodes, sides, node, first, last, features, scratch, found,
-    found_sides); see `_kernels.nominal.search`.
+    found_sides); see `_kernels.category_search.search`.
     """
 
     kernel: Callable[..., None]
@@ -31,11 +31,11 @@ def search_categories(reach: Reach, attacks: np.ndarray) -> Search | None:
     matrices, start, size = reach.pack_categories()
     if not size.any():
         return None
-    spans = np.zeros(len(size), dtype=nominal.SPAN)
+    spans = np.zeros(len(size), dtype=category_search.SPAN)
     spans["size"], spans["start"] = size, start
-    problem = nominal.Categories(spans, matrices, (bool(attacks[0]), bool(attacks[1])))
+    problem = category_search.Categories(spans, matrices, (bool(attacks[0]), bool(attacks[1])))
     n_categories = int(size.max())
-    return Search(nominal.search, problem, partial(make_partition, n_categories), n_categories)
+    return Search(category_search.search, problem, partial(make_partition, n_categories), n_categories)
 
 
 def search_doubts(reach: Reach, attacks: np.ndarray, greedy: bool) -> Search:

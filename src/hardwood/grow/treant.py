@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood._kernels import treant as kernels
-from hardwood._kernels.orders import TIE_TOLERANCE
-from hardwood._kernels.treant import Entries, PieceTable
-from hardwood.bit_sets import pack_sets
+from hardwood._kernels.grow import treant as kernels
+from hardwood._kernels.grow.orders import TIE_TOLERANCE
+from hardwood._kernels.grow.treant import Entries, PieceTable
 from hardwood.ensemble import TreeEnsemble
-from hardwood.priced_reach import Pieces, PricedReach
+from hardwood.ensemble.bit_sets import pack_sets
 from hardwood.table import Schema
+from hardwood.threat.priced_reach import Pieces, PricedReach
 
 LOSSES = {"squared": kernels.SQUARED, "log": kernels.LOG}
 # What a split must gain per unit of weight: less is rounding.

@@ -17,7 +17,7 @@ holds, and samples go to the child where their shifted value falls. Each order i
 paper                     here
 ========================  ===========================================================
 ``L``, ``R``, ``LI/RI``   never formed: a shifted position says which side a sample takes
-``S_robust``              `_kernels.scoring.gain`
+``S_robust``              `_kernels.grow.criteria.gain`
 ``x', y'``                the corner of the box: all movable samples that hurt, none that help
 ``rho``                   `class_count`: a row is a moving part rho and a staying part 1 - rho
 ========================  ===========================================================
@@ -38,18 +38,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood._kernels import growing, nominal
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.nodes import NODE, Limits
-from hardwood._kernels.orders import MAX_ROWS
-from hardwood._kernels.scanning import BLOCK
-from hardwood._kernels.scoring import ENTROPY, ERROR, GINI
-from hardwood.bit_sets import pack_sets
+from hardwood._kernels.grow import category_search, growing
+from hardwood._kernels.grow.criteria import ENTROPY, ERROR, GINI
+from hardwood._kernels.grow.nodes import NODE, Limits
+from hardwood._kernels.grow.orders import MAX_ROWS
+from hardwood._kernels.grow.scanning import BLOCK
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.bit_sets import pack_sets
 from hardwood.grow.presort import fill_orders, lay_out_moves
 from hardwood.grow.searches import Search, search_categories, search_doubts
-from hardwood.reach import Reach
 from hardwood.table import Schema
+from hardwood.threat import Reach
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
 ATTACKERS = ("groot", "chen", "chen-greedy")
@@ -208,7 +208,7 @@ class _Grower:
         self.n_threads = n_threads
         self.nodes = np.zeros(0, dtype=NODE)
         n_categories = 0 if search is None else search.n_categories
-        self.sides = np.zeros((0, n_categories), dtype=np.uint8)  # see nominal.py
+        self.sides = np.zeros((0, n_categories), dtype=np.uint8)  # see category_search.py
         self.frontier = growing.Frontier(np.empty(0, dtype=np.int64), np.zeros(4, dtype=np.int64))
         self._resize(256)
 
@@ -340,7 +340,9 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
         if labels is not None:
             sides = grower.sides[node, : len(labels) + 1]
             # Where nobody could sit, as in categories never seen, the heavier child is the better guess.
-            left_sets[node] = np.where(sides & nominal.IDLE, heavier_left[node], sides & nominal.STAYS_RIGHT == 0)
+            left_sets[node] = np.where(
+                sides & category_search.IDLE, heavier_left[node], sides & category_search.STAYS_RIGHT == 0
+            )
     start, words = pack_sets(n_nodes, left_sets)
     return TreeEnsemble(
         root=np.zeros(1, dtype=np.int32),

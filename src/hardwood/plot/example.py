@@ -12,12 +12,11 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
-from hardwood.priced_reach import PricedReach
-from hardwood.reach import Reach
 from hardwood.results import unless_interrupted
-from hardwood.spelling import plain
 from hardwood.table import Schema
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
+from hardwood.threat.priced_reach import PricedReach
+from hardwood.threat.spelling import plain
 from hardwood.verification.labels import read_labels
 
 _GREY = "#777777"

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from hardwood.estimators import RobustTreeClassifier
-from hardwood.metrics import adversarial_accuracy
+from hardwood.evaluation import adversarial_accuracy
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK, DecisionRegionDisplay
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.attacks import transfer_attack
 from hardwood.datasets import load_dataset
-from hardwood.metrics import adversarial_accuracy
+from hardwood.evaluation import adversarial_accuracy
 from hardwood.reproduction.black_box import (
     QUICK_BLACK_BOX,
     WHOLE_BLACK_BOX,

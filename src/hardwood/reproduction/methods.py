@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood.attack_rules import AttackRule
 from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
 from hardwood.reproduction.published import DEPTH, EPSILON
-from hardwood.threat import ThreatModel
+from hardwood.threat import AttackRule, ThreatModel
 
 HARDENED_TREES = 10
 HARDENING_ROUNDS = 2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from hardwood.metrics import adversarial_accuracy
+from hardwood.evaluation import adversarial_accuracy
 from hardwood.reproduction.methods import Method
 from hardwood.reproduction.pieces import Piece, Record, describe_table
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS

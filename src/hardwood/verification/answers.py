@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND
+from hardwood._kernels.search.branching import FOUND
 
 
 class Answers(NamedTuple):

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
+from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
-from hardwood.priced_reach import PricedReach
-from hardwood.reach import Reach
 from hardwood.results import Certificate
 from hardwood.threads import count_threads
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
+from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.answers import ask_where_right
 from hardwood.verification.labels import check_examples, find_reach, like, read_labels
 from hardwood.verification.milp import Milp

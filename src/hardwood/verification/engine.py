@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hardwood._kernels.ensemble_leaves import BOUND, FEATURE, LEAF, SIDE, STEP, Model
-from hardwood._kernels.ensemble_search import NARROWINGS
-from hardwood._kernels.ensemble_state import (
+from hardwood._kernels.search.branching import NARROWINGS
+from hardwood._kernels.search.leaf_boxes import bound_leaves
+from hardwood._kernels.search.leaves import BOUND, FEATURE, LEAF, SIDE, STEP, Model
+from hardwood._kernels.search.state import (
     ACCOUNT,
     AXIS,
     CELL,
@@ -21,7 +22,6 @@ from hardwood._kernels.ensemble_state import (
     WAY,
     Search,
 )
-from hardwood._kernels.leaf_bounds import bound_leaves
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 

@@ -6,10 +6,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.priced_reach import PricedReach
-from hardwood.reach import Reach
 from hardwood.table import Schema
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
+from hardwood.threat.priced_reach import PricedReach
 
 # Of every ensemble the last threat it was asked about: whoever asks row by row repeats it every time.
 _last_reach: WeakKeyDictionary[TreeEnsemble, tuple[ThreatModel, Reach]] = WeakKeyDictionary()

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
+from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 from hardwood.verification.answers import Answers
 from hardwood.verification.milp_problem import Box, Expression, Nodes, Problem
 from hardwood.verification.milp_solver import Outcome, load_highs, minimise

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 
 LARGEST = np.finfo(np.float64).max
 

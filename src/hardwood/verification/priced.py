@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE, UNFINISHED
+from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
-from hardwood.priced_reach import PricedReach
+from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.priced_search import Answer, PricedSearch
 from hardwood.verification.priced_tree import attack_priced_tree
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import FOUND, NONE
+from hardwood._kernels.search.branching import FOUND, NONE
 from hardwood.ensemble import TreeEnsemble
-from hardwood.priced_reach import Pieces, PricedReach
+from hardwood.threat.priced_reach import Pieces, PricedReach
 from hardwood.verification.search import RowSearch
 
 

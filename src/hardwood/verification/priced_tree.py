@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood.ensemble import LeafBoxes, TreeEnsemble
-from hardwood.priced_reach import Pieces, PricedReach
+from hardwood.ensemble.tree_ensemble import LeafBoxes, TreeEnsemble
+from hardwood.threat.priced_reach import Pieces, PricedReach
 
 # Rows at a time, so that the pieces of their features need not fit in memory all at once.
 CHUNK = 1 << 12

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.ensemble_search import NONE
+from hardwood._kernels.search.branching import NONE
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hardwood._kernels import ensemble_rows
 from hardwood._kernels.compiling import settle_types
-from hardwood._kernels.ensemble_leaves import Model
-from hardwood._kernels.ensemble_search import CROWDED, FOUND, UNFINISHED
-from hardwood._kernels.ensemble_state import ANY, CHEAPEST, LARGEST, Search
+from hardwood._kernels.search import rows as search_kernels
+from hardwood._kernels.search.branching import CROWDED, FOUND, UNFINISHED
+from hardwood._kernels.search.leaves import Model
+from hardwood._kernels.search.state import ANY, CHEAPEST, LARGEST, Search
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reach import Reach
+from hardwood.threat import Reach
 from hardwood.verification.answers import Answers
 from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
 
@@ -28,9 +28,9 @@ PATIENCE = 60_000
 EASY = 100
 # The share of leaves whose values may be others than multiples of a step.
 ODD = 0.02
-# What rows can be moved to, in the columns that the ensemble looks at: see ensemble_rows.Task.
+# What rows can be moved to, in the columns that the ensemble looks at: see search_kernels.Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
-_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=ensemble_rows.ROW)
+_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=search_kernels.ROW)
 # Rows handed to a thread at a time.
 CHUNK = 16
 
@@ -142,7 +142,7 @@ class RowSearch:
         self._narrow = len(used) < self.ensemble.schema.n_features
         self._reach = self._prepared.narrow(self.reach)
         self._weight = self.weight[used]
-        self._norm = ensemble_rows.INFINITY_NORM if self.norm == np.inf else int(self.norm)
+        self._norm = search_kernels.INFINITY_NORM if self.norm == np.inf else int(self.norm)
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
         ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
@@ -187,7 +187,7 @@ class RowSearch:
         each["label"], each["distance"] = label, guess
         example = np.empty(x.shape)
         example.fill(np.nan)
-        task = ensemble_rows.Task(
+        task = search_kernels.Task(
             x, low, high, allowed, each, example, self._weight, self._norm, goal, sign,
             *self._prepared.rounding, self._rounding,
             max_work=0 if self.time_limit == 0 else WORK,
@@ -218,7 +218,7 @@ class RowSearch:
             example[~found] = np.nan
         return example
 
-    def _run_chunks(self, task: ensemble_rows.Task, n_rows: int) -> Iterator[int]:
+    def _run_chunks(self, task: search_kernels.Task, n_rows: int) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
         starts = range(0, n_rows, CHUNK)
         if self.n_threads == 1 or len(starts) == 1:
@@ -236,18 +236,18 @@ class RowSearch:
                     job.cancel()
                 raise
 
-    def _run_chunk(self, task: ensemble_rows.Task, first: int, last: int) -> int:
+    def _run_chunk(self, task: search_kernels.Task, first: int, last: int) -> int:
         """Work through the rows of one chunk; how many there are."""
         prepared = self._prepared
         ensemble, model, spare = prepared.ensemble, prepared.model, prepared.spare
         scale, work = spare.pop() if spare else (1, make_workspace(ensemble, model, 1))
         if prepared.search_rows is None:
-            prepared.search_rows = settle_types(ensemble_rows.search_rows, model, task, first, last, 0, False, work)
+            prepared.search_rows = settle_types(search_kernels.search_rows, model, task, first, last, 0, False, work)
         row, rival, resume, current, since = first, 0, False, -1, 0.0
         while row < last and not self._stop:
             reason, row, rival = prepared.search_rows(model, task, row, last, rival, resume, work)
             resume = False
-            if reason in (ensemble_rows.NO_ROOM, CROWDED):
+            if reason in (search_kernels.NO_ROOM, CROWDED):
                 scale, before = 2 * scale, work
                 work = make_workspace(ensemble, model, scale)
                 if reason == CROWDED:  # the search goes on where it was

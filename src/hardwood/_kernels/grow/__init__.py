@@ -1,0 +1,1 @@
+"""The loops behind growing trees."""

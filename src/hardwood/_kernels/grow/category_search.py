@@ -1,0 +1,116 @@
+"""Splits by categories: a search of its own, called where a table has categorical features and compiled only then.
+
+What a split does to a category is a byte of `sides`: bit `2 * class + kind` says that samples of this class and kind
+(0 moves, 1 stays) go right, so a staying bit is the side of the category itself; IDLE marks a category that no sample
+of the node can sit at.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64
+
+from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.grow.categories import GAIN, ORIENTATION, ROWS, STAY, best_partition
+from hardwood._kernels.grow.nodes import draw_features, is_open
+from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK
+
+STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
+
+
+# A feature's categories: how many, the code for unseen ones included (0 = numerical), and where `reach` has its matrix.
+SPAN = np.dtype([("size", np.int64), ("start", np.int64)])
+
+
+class Categories(NamedTuple):
+    """What the attacker can do to categorical features."""
+
+    spans: np.ndarray  # SPAN per feature
+    reach: np.ndarray  # bool, the category matrices one after another
+    attacks: tuple[bool, bool]  # per class
+
+
+@part
+def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
+    """Fill in where each category's movers can sit: its reach, cut to what the ancestors leave open."""
+    for a in range(c):
+        for b in range(c):
+            seats[a, b] = reach[begin + a * c + b]
+    child, parent = node, nodes[node].parent
+    while parent >= 0:
+        if nodes[parent].feature == feature:
+            is_right = child != nodes[parent].left
+            for b in range(c):
+                if (sides[parent, b] & STAYS_RIGHT != 0) != is_right:
+                    for a in range(c):
+                        seats[a, b] = False
+        child, parent = parent, nodes[parent].parent
+
+
+@inner
+def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature, c, mass):
+    """Add up the node's samples by category."""
+    for b in range(c):
+        for k in range(2 * STAY):
+            mass[b, k] = 0.0
+    n = X.shape[0]
+    for i in range(start, end):
+        entry = orders[slot, i]
+        sample = int64(entry & ID_MASK)
+        label = int64(entry >> CLASS_BIT)
+        stays = int64(sample >= n)
+        code = int64(X[sample - n * stays, feature])
+        at = label if attacks[label] and not stays else label + STAY
+        if weight is None:
+            mass[code, at] += weights[2 * label + stays]
+        else:
+            mass[code, at] += weight[sample]
+        mass[code, at + ROWS] += parts[2 * label + stays]
+
+
+@part
+def _lay_sides(each, orientation, c, attacks, row, found_sides):
+    """Say what the best partition does to each category."""
+    for a in range(c):
+        here = each[a]
+        bits = IDLE * (1 - here.in_play)
+        for label in range(2):
+            stays = moves = 1 - here.left
+            if attacks[label]:
+                moves = int64(here.inside < 1 + (label == orientation) * (here.places - 1))
+            bits |= (2 * stays + moves) << (2 * label)
+        found_sides[row, a] = bits
+
+
+@kernel
+def search(samples, slots, categories, limits, nodes, sides, node, first, last, features, p, found, found_sides):
+    """Find the best splits by categories of `node` and those that follow it, one for each record of `found`.
+
+    Tries the categorical ones among the features `first` to `last` in the order drawn. What is found may be written
+    straight to the nodes and to their rows of `sides`.
+    """
+    seats, mass, each, active, sums = p.seats, p.mass, p.each, p.active, p.sums
+    attacks = categories.attacks
+    for row in range(found.shape[0]):
+        here, top = nodes[node + row], found[row]
+        top.feature, top.cut, top.gain = -1, -1, 0.0
+        if not is_open(nodes, limits, node + row):
+            continue
+        totals = (here.zero, here.one, here.count)
+        draw_features(here.seed, limits.max_features, features)
+        for k in range(first, last):
+            if top.feature >= 0 and k >= limits.max_features:
+                break
+            feature = features[k]
+            c, begin = categories.spans[feature].size, categories.spans[feature].start
+            if c == 0:
+                continue
+            _weigh(
+                samples.X, samples.orders, slots[feature, 0], samples.weight, samples.weights, samples.parts, attacks,
+                here.start, here.end, feature, c, mass,
+            )  # fmt: skip
+            _find_seats(categories.reach, begin, c, nodes, sides, node + row, feature, seats)
+            best_partition(seats, mass, each, active, sums, c, totals, limits.criterion, limits.min_leaf)
+            if sums[GAIN] > top.gain:
+                top.feature, top.orientation, top.gain = feature, int64(sums[ORIENTATION]), sums[GAIN]
+                _lay_sides(each, top.orientation, c, attacks, row, found_sides)

@@ -1,0 +1,174 @@
+"""The splits of Chen et al. (2019): a threshold between two neighbouring values, scored by what an attacker does there.
+
+The rows whose reach meets both sides of a threshold are in doubt. The attacker's answer is either the worst of four
+cases (nobody moves, all in doubt go left, all go right, all change sides), or he moves rows in doubt one by one. The
+rows themselves go down the tree by their own values.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64
+
+from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.grow.criteria import gain
+from hardwood._kernels.grow.nodes import draw_features, is_open
+from hardwood._kernels.grow.orders import CLASS_BIT, GROUP, ID_MASK
+
+UP, DOWN, OWN = 0, 1, 2  # where a row may be: moved up, moved down, at its own value
+
+
+class Doubts(NamedTuple):
+    """How far each class can be moved, and how the attacker answers."""
+
+    shift: np.ndarray  # float64 (feature, up or down, class)
+    greedy: bool
+
+
+class Tally(NamedTuple):
+    """What lies left of a threshold while it moves on."""
+
+    left: np.ndarray  # float64 (where, class): weights, or rows where all of a class weigh the same
+    reached: np.ndarray  # int64 (up or down, class): the first sample of the order that does not
+
+
+def make_tally() -> Tally:
+    """Allocate."""
+    return Tally(left=np.zeros((3, 2)), reached=np.zeros((2, 2), dtype=np.int64))
+
+
+@inner
+def _weight_of(weight, sample):
+    """1 where all of a class weigh the same."""
+    if weight is None:
+        return 1.0
+    return weight[sample]
+
+
+@inner
+def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached):
+    """Add the samples that are left of the threshold when they are moved up, or down."""
+    for move in range(2):
+        for label in range(2):
+            k = reached[move, label]
+            while k < end:
+                sample = int64(orders[slot, k] & ID_MASK)
+                if int64(orders[slot, k] >> CLASS_BIT) == label:
+                    if X[sample, feature] + shift[feature, move, label] > threshold:
+                        break
+                    left[move, label] += _weight_of(weight, sample)
+                k += 1
+            reached[move, label] = k
+
+
+@inner
+def _worst_of_four(left, weights, node_zero, node_one, criterion, enough):
+    """The least gain of the four cases, or something not above `enough`."""
+    worst = np.inf
+    for case in range(4):
+        zero, one = left[OWN, 0], left[OWN, 1]
+        if case == 3:
+            zero, one = left[UP, 0] + left[DOWN, 0] - zero, left[UP, 1] + left[DOWN, 1] - one
+        elif case > 0:
+            zero, one = left[case - 1, 0], left[case - 1, 1]
+        score = gain(criterion, 0.0, zero * weights[0], one * weights[1], node_zero, node_one)
+        worst = score if score < worst else worst
+        if worst <= enough:
+            break
+    return worst
+
+
+@inner
+def _move_greedily(left, weights, node_zero, node_one, criterion):
+    """The gain after rows in doubt have moved one by one, always the one that brings both sides' class mix nearest.
+
+    With `a` of `n_zero` zeros and `b` of `n_one` ones on the left, the mix is the same where the gap
+    `a n_one - b n_zero` is 0. A zero changes the gap by `n_one`, a one by `n_zero`; of two that are equally good the
+    zero goes. The same move is made again and again until the gap is less than a step, so all of them are made at once.
+    """
+    n_zero, n_one = int64(np.rint(node_zero / weights[0])), int64(np.rint(node_one / weights[1]))
+    a, b = int64(left[OWN, 0]), int64(left[OWN, 1])
+    while True:
+        gap = a * n_one - b * n_zero
+        size = abs(gap)
+        richer = gap > 0  # in zeros, on the left: zeros go right, ones left
+        zeros = a - int64(left[UP, 0]) if richer else int64(left[DOWN, 0]) - a
+        ones = int64(left[DOWN, 1]) - b if richer else b - int64(left[UP, 1])
+        moves_zero = zeros > 0 and (ones == 0 or abs(size - n_one) <= abs(size - n_zero))
+        step, available = (n_one, zeros) if moves_zero else (n_zero, ones)
+        if available == 0 or abs(size - step) >= size:
+            break
+        times = size // step if size > step else int64(1)
+        times = times if times < available else available
+        times = times if richer else -times
+        if moves_zero:
+            a -= times
+        else:
+            b += times
+    return gain(criterion, 0.0, a * weights[0], b * weights[1], node_zero, node_one)
+
+
+@inner
+def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy, left, reached, floor):
+    """Best threshold of a node on one feature: (gain, index of the first sample on the right, or -1).
+
+    The index is -1 where no threshold gains more than `floor`.
+    """
+    best, best_cut = floor, int64(-1)
+    start, end, criterion = here.start, here.end, limits.criterion
+    for label in range(2):
+        left[OWN, label] = 0.0
+        for move in range(2):
+            left[move, label] = 0.0
+            reached[move, label] = start
+    for cut in range(start + 1, end):
+        before, after = orders[slot, cut - 1], orders[slot, cut]
+        sample = int64(before & ID_MASK)
+        left[OWN, int64(before >> CLASS_BIT)] += _weight_of(weight, sample)
+        if not after & GROUP or cut - start < limits.min_leaf or end - cut < limits.min_leaf:
+            continue
+        low, high = X[sample, feature], X[int64(after & ID_MASK), feature]
+        middle = 0.5 * low + 0.5 * high
+        threshold = middle if low <= middle < high else low
+        _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached)
+        if greedy:
+            score = _move_greedily(left, weights, here.zero, here.one, criterion)
+        else:
+            score = _worst_of_four(left, weights, here.zero, here.one, criterion, best)
+        if score > best:
+            best, best_cut = score, cut
+    return best, best_cut
+
+
+@inner
+def _class_weights(weight, weights):
+    """What a row of either class weighs; 1 where the rows have weights of their own."""
+    if weight is None:
+        return weights[0], weights[2]
+    return 1.0, 1.0
+
+
+@kernel
+def search(samples, slots, doubts, limits, nodes, sides, node, first, last, features, tally, found, found_sides):
+    """Find the best splits of `node` and those that follow it, one for each record of `found`.
+
+    Tries the features `first` to `last` in the order drawn. `sides` and `found_sides` are for splits by categories,
+    which are not made here.
+    """
+    weights = _class_weights(samples.weight, samples.weights)
+    for row in range(found.shape[0]):
+        here, top = nodes[node + row], found[row]
+        top.feature, top.orientation, top.gain = -1, 0, 0.0
+        if not is_open(nodes, limits, node + row):
+            continue
+        draw_features(here.seed, limits.max_features, features)
+        for k in range(first, last):
+            if top.feature >= 0 and k >= limits.max_features:
+                break
+            feature = features[k]
+            score, cut = _scan(
+                samples.X, samples.orders, slots[feature, 0], feature, samples.weight, weights, here, limits,
+                doubts.shift, doubts.greedy, tally.left, tally.reached, top.gain,
+            )  # fmt: skip
+            if cut >= 0:
+                top.feature, top.cut, top.gain = feature, cut, score

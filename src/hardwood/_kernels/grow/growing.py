@@ -1,0 +1,290 @@
+"""Growing one tree: evaluate a node, split it, evaluate its children, until nothing is left to split.
+
+The caller (`grow/tree.py`) owns all arrays. `grow` returns when the frontier is empty, when the node array is full (the
+caller enlarges it and calls again), when the next node is large enough to be worth the caller's threads, or when a
+kernel of its own has to look at new nodes first: the category search is one that tables without categories need not
+compile.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64, uint32, uint64
+
+from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.grow.nodes import draw_features, is_open, mix
+from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK, position
+from hardwood._kernels.grow.partitioning import partition
+from hardwood._kernels.grow.scanning import scan
+
+DONE, FULL, LARGE, NEW = 0, 1, 2, 3
+
+
+class Samples(NamedTuple):
+    """The training samples. With rho < 1 there are up to two samples per row; ids from n on are those that stay.
+
+    The tables are (class 0 moving, class 0 staying, class 1 moving, class 1 staying).
+    """
+
+    X: np.ndarray
+    orders: np.ndarray  # uint32 (slot, sample), see orders.py
+    weight: np.ndarray | None  # float64 per id; None where class and kind say it all (numba compiles for either)
+    weights: tuple[float, float, float, float]  # then, the weight of a sample
+    parts: tuple[float, float, float, float]  # what part of a row a sample is
+    side: np.ndarray  # uint32, a bit per id: scratch, which child a sample goes to; small enough to stay in cache
+
+
+class Moves(NamedTuple):
+    """What the attacker can do, per feature."""
+
+    shift: np.ndarray  # float64 (feature, orientation, class)
+    slots: np.ndarray  # int64 (feature, orientation)
+    elsewhere: np.ndarray  # bool: the caller has a kernel of its own that searches this feature
+
+
+class Workspace(NamedTuple):
+    """Scratch for one thread."""
+
+    features: np.ndarray  # int64: the features in the order they are tried
+    counts: np.ndarray  # int64 (block + 1, 4); the first row stays 0
+    bounds: np.ndarray  # float64 per block
+    tally: np.ndarray  # float64: (side, class, kind), samples and then weights
+    spill: np.ndarray  # uint32 per sample
+
+
+class Frontier(NamedTuple):
+    """The nodes still to be split: a heap, and how many there are."""
+
+    heap: np.ndarray  # int64
+    sizes: np.ndarray  # int64: nodes, those of them that are evaluated, frontier, leaves
+
+
+NODES, EVALUATED, WAITING, LEAVES = 0, 1, 2, 3
+
+
+@part
+def _threshold(X, orders, slot, shift, here):
+    """Halfway between the samples on either side of the cut.
+
+    A sample that reaches the node reaches into its interval (low, high], so only those that the attacker would move
+    away from the cut can sit beyond it: class 1 below and class 0 above, in orientation 0. A cut that had nothing
+    else on one side would have the wrong orientation. So both neighbours of a cut that gains lie inside, and nothing
+    has to be clipped.
+    """
+    low = position(X, shift, here.feature, here.orientation, orders[slot, here.cut - 1])
+    high = position(X, shift, here.feature, here.orientation, orders[slot, here.cut])
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+@part
+def _search(samples, moves, limits, here, first, last, work):
+    """Find the best split over `work.features[first:last]` and write it to `here`, the node or a copy of it.
+
+    Where features are searched elsewhere, the best split found there is in it already.
+    """
+    other, other_orientation, other_cut, other_gain = here.feature, here.orientation, here.cut, here.gain
+    here.feature, here.gain = -1, 0.0
+    slots = moves.slots
+    for k in range(first, last):
+        if here.feature >= 0 and k >= limits.max_features:
+            break
+        feature = work.features[k]
+        if moves.elsewhere[feature]:
+            if feature == other and other_gain > here.gain:
+                here.feature, here.orientation, here.cut, here.gain = other, other_orientation, other_cut, other_gain
+            continue
+        n_orders = 1 + (slots[feature, 0] != slots[feature, 1])  # one order serves both orientations
+        for orientation in range(n_orders):
+            score, cut = scan(
+                samples.orders, slots[feature, orientation], here.start, here.end, samples.X.shape[0], samples.weight,
+                samples.weights, samples.parts, here.zero, here.one, here.count,
+                (n_orders - 1) * (1.0 - 2.0 * orientation), limits.criterion, limits.min_leaf, here.gain, work.counts,
+                work.bounds,
+            )  # fmt: skip
+            if cut >= 0:
+                here.feature, here.orientation, here.cut, here.gain = feature, orientation, cut, score
+
+
+@part
+def _before(nodes, best_first, a, b):
+    """Whether node a leaves the frontier before node b: by gain, or the newest first (depth first)."""
+    if best_first and nodes[a].gain != nodes[b].gain:
+        return nodes[a].gain > nodes[b].gain
+    return a > b
+
+
+@inner
+def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node):
+    """Put a node on the frontier if the split that was found is worth it."""
+    here = nodes[node]
+    if here.feature < 0 or here.gain < limits.min_gain:
+        return
+    if here.cut >= 0:
+        here.threshold = _threshold(X, orders, slots[here.feature, here.orientation], shift, here)
+    at = sizes[WAITING]
+    sizes[WAITING] += 1
+    while at > 0 and _before(nodes, limits.best_first, node, heap[(at - 1) // 2]):
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = node
+
+
+@part
+def _pop(nodes, best_first, heap, sizes):
+    top = heap[0]
+    sizes[WAITING] -= 1
+    size = sizes[WAITING]
+    node = heap[size]
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _before(nodes, best_first, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(nodes, best_first, heap[child], node):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = node
+    return top
+
+
+@inner
+def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally):
+    """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
+    here = nodes[node]
+    n, cut, feature = X.shape[0], here.cut, here.feature
+    for cell in range(tally.shape[0]):
+        tally[cell] = 0.0
+    n_left = 0
+    for i in range(here.start, here.end):
+        entry = orders[slot, i]
+        sample = int64(entry & ID_MASK)
+        label = int64(entry >> CLASS_BIT)
+        kind = int64(sample >= n)
+        right = int64(i >= cut)
+        if cut < 0:
+            code = int64(X[sample - n * kind, feature])
+            right = int64(sides[node, code] >> (2 * label + kind)) & 1
+        word, bit = uint64(sample >> 5), uint32(1) << uint32(sample & 31)
+        side[word] = side[word] | bit if right else side[word] & ~bit
+        n_left += 1 - right
+        cell = 4 * right + 2 * label + kind
+        tally[cell] += 1.0
+        if weight is not None:
+            tally[cell + 8] += weight[sample]
+    for right in range(2):
+        child = nodes[here.left + right]
+        child.count = 0.0
+        for k in range(4):
+            cell = 4 * right + k
+            if weight is None:
+                tally[cell + 8] = tally[cell] * weights[k]
+            child.count += tally[cell] * parts[k]
+        child.zero = tally[4 * right + 8] + tally[4 * right + 9]
+        child.one = tally[4 * right + 10] + tally[4 * right + 11]
+    return n_left
+
+
+@part
+def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes, sizes, node, tally):
+    """Make a frontier node's two children; whether their samples still have to be partitioned."""
+    here = nodes[node]
+    here.left = sizes[NODES]
+    sizes[NODES] += 2
+    sizes[LEAVES] += 1
+    slot = slots[here.feature, here.orientation]
+    n_left = _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally)
+    for right in range(2):
+        child = nodes[here.left + right]
+        child.feature = -1
+        child.left = -1
+        child.parent = node
+        child.depth = here.depth + 1
+        child.seed = mix(here.seed + uint64(right + 1))
+        child.start = here.start + right * n_left
+        child.end = here.end if right else here.start + n_left
+    return is_open(nodes, limits, here.left) or is_open(nodes, limits, here.left + 1)
+
+
+@part
+def _divide(orders, slots, side, nodes, node, first, last, spill):
+    """Partition the orders of features `first` to `last` between a node's children."""
+    here = nodes[node]
+    for feature in range(first, last):
+        for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
+            if feature == here.feature and orientation == here.orientation and here.cut >= 0:
+                continue  # the cut divides this order already
+            slot = slots[feature, orientation]
+            partition(orders[slot], here.start, here.end, side, spill)
+
+
+@kernel
+def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
+    """Split nodes until done, or until the caller is needed: (reason, node).
+
+    `sides` says what splits by categories do (`category_search.py`). `large` is the size of a node that the caller
+    takes over; with `pause` the caller is given the children of every split before they are evaluated.
+    """
+    n_features = samples.X.shape[1]
+    heap, sizes = frontier.heap, frontier.sizes
+    while True:
+        while sizes[EVALUATED] < sizes[NODES]:
+            node = sizes[EVALUATED]
+            sizes[EVALUATED] += 1
+            if is_open(nodes, limits, node):
+                draw_features(nodes[node].seed, limits.max_features, work.features)
+                _search(samples, moves, limits, nodes[node], int64(0), n_features, work)
+                _settle(samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, heap, sizes, node)
+        if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
+            return DONE, int64(-1)
+        if sizes[NODES] + 2 > nodes.shape[0]:
+            return FULL, int64(-1)
+        node = _pop(nodes, limits.best_first, heap, sizes)
+        if nodes[node].end - nodes[node].start >= large:
+            return LARGE, node
+        if _split(
+            samples.X, samples.orders, moves.slots, samples.weight, samples.weights, samples.parts, samples.side, sides,
+            limits, nodes, sizes, node, work.tally,
+        ):  # fmt: skip
+            _divide(
+                samples.orders, moves.slots, samples.side, nodes, node, int64(0), n_features,
+                work.spill,
+            )  # fmt: skip
+            if pause:
+                return NEW, nodes[node].left
+
+
+# The same steps one by one, for a caller that shares a large node out among threads.
+
+
+@kernel
+def search(samples, moves, limits, found, first, last, work):
+    """Find the best split over features `first` to `last` in the order drawn; `found` is a copy of a node."""
+    here = found[0]
+    if is_open(found, limits, int64(0)):
+        draw_features(here.seed, limits.max_features, work.features)
+        _search(samples, moves, limits, here, first, last, work)
+
+
+@kernel
+def settle(samples, moves, limits, nodes, frontier, node):
+    """Put a node on the frontier if the split that was found is worth it."""
+    _settle(
+        samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, frontier.heap, frontier.sizes, node
+    )  # fmt: skip
+
+
+@kernel
+def split(samples, moves, limits, nodes, sides, frontier, node, work):
+    """Make a node's two children; whether their samples still have to be partitioned."""
+    return _split(
+        samples.X, samples.orders, moves.slots, samples.weight, samples.weights, samples.parts, samples.side, sides,
+        limits, nodes, frontier.sizes, node, work.tally,
+    )  # fmt: skip
+
+
+@kernel
+def divide(samples, moves, nodes, node, first, last, work):
+    """Partition the orders of features `first` to `last` between a node's children."""
+    _divide(samples.orders, moves.slots, samples.side, nodes, node, first, last, work.spill)

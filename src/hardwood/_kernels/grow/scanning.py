@@ -1,0 +1,186 @@
+"""The ordinary CART scan, over one shifted order of one node.
+
+Small nodes are many, so what a scan is handed counts: plain numbers and four-number tables travel in registers, named
+tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. What is counted,
+and what a sample weighs, comes in fours: class 0 moving, class 0 staying, class 1 moving, class 1 staying.
+"""
+
+from numpy import int64, uint64
+
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.grow.criteria import GINI, ROUNDING, gain
+from hardwood._kernels.grow.orders import CLASS_BIT, GROUP, ID_MASK
+
+BLOCK_BITS = 6
+BLOCK = 1 << BLOCK_BITS
+BLOCKS = 8  # blocks that are bounded together first
+# A bound must not come out below the gain it bounds because of rounding.
+SLACK = 1.0 + 1e-12
+MASK = 0xFFFF  # one of four counts in a number
+
+
+@inner
+def _weigh(counts, block, more, table):
+    """Class weights of the samples before a block and of some more, whose four counts are packed in one number."""
+    zero = (counts[block, 0] + (more & MASK)) * table[0] + (counts[block, 1] + ((more >> 16) & MASK)) * table[1]
+    one = (counts[block, 2] + ((more >> 32) & MASK)) * table[2] + (counts[block, 3] + (more >> 48)) * table[3]
+    return zero, one
+
+
+@inner
+def _scan_block(
+    orders, slot, begin, end, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign, criterion,
+    min_leaf, best, best_cut,
+):  # fmt: skip
+    """Try every cut behind samples `begin` to `end`, which are a block.
+
+    With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per
+    sample and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
+    """
+    node = node_zero + node_one
+    noise = ROUNDING * node_zero * node_one
+    numerator, denominator = best * node, 2.0 * SLACK
+    zero, one = _weigh(counts, block, int64(0), weights)
+    zero_moving, zero_staying, one_moving, one_staying = weights
+    more = int64(0)
+    imbalance, left = zero * node_one - one * node_zero, zero + one
+    slot, step = uint64(slot), uint64(1)
+    following = orders[slot, uint64(begin)]
+    for i in range(uint64(begin), uint64(end)):
+        entry = following
+        following = orders[slot, i + step]
+        label = int64(entry >> CLASS_BIT)
+        stays = int64(int64(entry & ID_MASK) >= n)
+        moving, staying = one_moving if label else zero_moving, one_staying if label else zero_staying
+        weight = staying if stays else moving
+        left += weight
+        imbalance += weight * (-node_zero if label else node_one)
+        more += int64(1) << (32 * label + 16 * stays)
+        if not following & GROUP:
+            continue
+        if criterion == GINI:
+            if imbalance * imbalance * denominator < numerator * (left * (node - left)):
+                continue
+            if imbalance * sign <= noise and (sign != 0.0 or abs(imbalance) <= noise):
+                continue
+        zero, one = _weigh(counts, block, more, weights)
+        score = gain(criterion, sign, zero, one, node_zero, node_one)
+        cut = int64(i + step)
+        if score < best or (score == best and not cut < best_cut):
+            continue
+        if min_leaf > 0.0:
+            zero, one = _weigh(counts, block, more, rows)
+            if zero + one < min_leaf or node_rows - zero - one < min_leaf:
+                continue
+        best, best_cut = score, cut
+        numerator = best * node
+    return best, best_cut
+
+
+@inner
+def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
+    """Count the samples before each block."""
+    slot = uint64(slot)
+    for block in range(n_blocks):
+        begin = start + block * BLOCK
+        end = begin + BLOCK if begin + BLOCK < last else last
+        ones, staying = 0, 0
+        if split:
+            for i in range(uint64(begin), uint64(end)):
+                label = int64(orders[slot, i] >> CLASS_BIT)
+                stays = int64(int64(orders[slot, i] & ID_MASK) >= n)
+                ones += label
+                staying += stays + ((label & stays) << 32)  # two counts in one
+        else:
+            for i in range(uint64(begin), uint64(end)):
+                ones += int64(orders[slot, i] >> CLASS_BIT)
+        staying_ones = staying >> 32
+        staying_zeros = (staying & 0xFFFFFFFF) - staying_ones
+        counts[block + 1, 0] = counts[block, 0] + end - begin - ones - staying_zeros
+        counts[block + 1, 1] = counts[block, 1] + staying_zeros
+        counts[block + 1, 2] = counts[block, 2] + ones - staying_ones
+        counts[block + 1, 3] = counts[block, 3] + staying_ones
+
+
+@inner
+def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
+    """No cut between two blocks gains more: the gain is convex, so its maximum is at a corner of what can be left."""
+    zero, one = _weigh(counts, block, int64(0), weights)
+    all_zero, all_one = _weigh(counts, after, int64(0), weights)
+    bound = 0.0
+    if sign >= 0.0:
+        bound = gain(criterion, 1.0, all_zero, one, node_zero, node_one)
+    if sign <= 0.0:
+        other = gain(criterion, -1.0, zero, all_one, node_zero, node_one)
+        bound = other if other > bound else bound
+    return bound * SLACK
+
+
+@inner
+def _scan_weights(
+    orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
+):
+    """Best cut where every sample has a weight of its own: see `scan`."""
+    best, best_cut = floor, int64(-1)
+    left_zero, left_one, left_rows = 0.0, 0.0, 0.0
+    for i in range(start, end - 1):
+        sample = int64(orders[slot, i] & ID_MASK)
+        if orders[slot, i] >> CLASS_BIT:
+            left_one += weight[sample]
+            left_rows += rows[3] if sample >= n else rows[2]
+        else:
+            left_zero += weight[sample]
+            left_rows += rows[1] if sample >= n else rows[0]
+        if not orders[slot, i + 1] & GROUP:
+            continue
+        score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
+        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
+            best, best_cut = score, i + 1
+    return best, best_cut
+
+
+@inner
+def scan(
+    orders, slot, start, end, n, weight, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
+    floor, counts, bounds,
+):  # fmt: skip
+    """Best cut of a node's samples on one order, which weigh what `weight` says, or `weights` if it is None.
+
+    Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
+
+    Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
+    first, and only the blocks that may hold a better cut than the best known are looked into.
+    """
+    if weight is not None:
+        return _scan_weights(
+            orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
+        )
+    last = end - 1
+    n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
+    best, best_cut = floor, int64(-1)
+    if n_blocks <= 1:
+        return _scan_block(
+            orders, slot, start, last, n, counts, int64(0), weights, rows, node_zero, node_one, node_rows, sign,
+            criterion, min_leaf, best, best_cut,
+        )  # fmt: skip
+    _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
+    promising, n_groups = 0, (n_blocks + BLOCKS - 1) // BLOCKS
+    for group in range(n_groups):
+        after = (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks
+        bounds[group] = _bound(counts, group * BLOCKS, after, weights, node_zero, node_one, sign, criterion)
+        if bounds[group] > bounds[promising]:
+            promising = group
+    for turn in range(-1, n_groups):
+        group = promising if turn < 0 else turn
+        if turn == promising or bounds[group] < best:
+            continue
+        for block in range(group * BLOCKS, (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks):
+            if _bound(counts, block, block + 1, weights, node_zero, node_one, sign, criterion) < best:
+                continue
+            begin = start + block * BLOCK
+            stop = begin + BLOCK if begin + BLOCK < last else last
+            best, best_cut = _scan_block(
+                orders, slot, begin, stop, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign,
+                criterion, min_leaf, best, best_cut,
+            )  # fmt: skip
+    return best, best_cut

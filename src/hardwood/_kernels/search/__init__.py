@@ -1,0 +1,1 @@
+"""The loops behind attacks on ensembles and proofs about them."""

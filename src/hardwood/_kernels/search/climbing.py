@@ -1,0 +1,149 @@
+"""A local search for adversarial examples: quick, and mostly right. What it misses the exact search finds."""
+
+import numpy as np
+
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.search.single_moves import add_up, survey
+from hardwood._kernels.search.state import add_costs
+
+# Where every move costs something, those that gain less than this share of the best one are left for later.
+LARGE_SHARE = 0.5
+
+
+@inner
+def _move(model, search, axis, cell):
+    """Move the row to a cell; a category takes the place of the one before."""
+    axes = search.axes
+    n_features = model.features.shape[0]
+    if axis >= n_features:
+        for j in range(n_features):
+            begin = n_features + model.features[j].category_start
+            if begin <= axis < begin + model.features[j].n_categories:
+                for other in range(begin, begin + model.features[j].n_categories):
+                    axes[other].chosen = 0
+                axes[j].chosen = axis - begin
+    axes[axis].chosen = cell
+
+
+@inner
+def start(model, search, fresh):
+    """Start at the row, or go on from where the last climb ended; outside of the box, from the nearest cell of it."""
+    axes, now = search.axes, search.now[0]
+    n_features = model.features.shape[0]
+    for i in range(now.n_active):
+        here = axes[axes[i].active]
+        here.chosen = min(max(here.own if fresh else here.chosen, here.low), here.high)
+    for j in range(n_features if model.sets.shape[0] else 0):
+        begin = n_features + model.features[j].category_start
+        some = np.int64(-1)
+        for axis in range(begin, begin + model.features[j].n_categories):
+            if axes[axis].chosen == 1 or (some < 0 and axes[axis].high == 1):
+                some = np.int64(axis)
+        if some >= 0:
+            axes[some].chosen, axes[j].chosen = 1, some - begin
+
+
+@inner
+def _find_moves(search):
+    """The best move on each axis that has some: its gain goes to `cheapest`, its cell to `front`; the best axis."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    n_features = search.point.shape[0]
+    best, best_axis = 0.0, np.int64(-1)
+    for i in range(now.n_touched):
+        axis = axes[i].touched
+        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+        running, most = 0.0, 0.0
+        for cell in range(low, high + 1):
+            running += cells[np.uintp(at + cell)].loss
+            if running > most and cell != axes[axis].chosen and (axis < n_features or cell == 1):
+                most = running
+                axes[axis].front = cell
+        axes[axis].cheapest = most
+        if most > best:
+            best, best_axis = most, np.int64(axis)
+    return best_axis
+
+
+@inner
+def _move_back(search, n_moved):
+    """Take moves back, but for the best one."""
+    axes = search.axes
+    for i in range(1, n_moved):
+        axes[axes[i].pending].chosen = axes[axes[i].pending].back
+
+
+@inner
+def _move_along(model, search, best_axis, share, hoped):
+    """Along with the best move, make those on other axes of numbers that gain more than a share of it.
+
+    Returns how many there are now, and what sum they come to if they do not get in each other's way.
+    """
+    axes, now = search.axes, search.now[0]
+    n_features = model.features.shape[0]
+    n_moved = 1
+    for i in range(now.n_touched):
+        axis = axes[i].touched
+        if axis < n_features and axis != best_axis and axes[axis].cheapest > share * axes[best_axis].cheapest:
+            axes[n_moved].pending, axes[axis].back, axes[axis].chosen = axis, axes[axis].chosen, axes[axis].front
+            hoped += axes[axis].cheapest
+            n_moved += 1
+    return n_moved, hoped
+
+
+@inner
+def climb(model, search, total, target, additive):
+    """From the chosen cells, of which `survey` has told, go to larger sums up to `target`; the sum reached.
+
+    All moves that gain are made at once, unless one is enough; where they add to the cost, only those that gain much.
+    Where they get in each other's way, only the best one is made.
+    """
+    axes, now = search.axes, search.now[0]
+    share = LARGE_SHARE if additive else 0.0
+    while total < target:
+        best_axis = _find_moves(search)
+        # Less than this is rounding, and the climb would not end.
+        if best_axis < 0 or axes[best_axis].cheapest <= max(now.rounding, 1e-12 * abs(total)):
+            return total
+        promised, n_moved = total + axes[best_axis].cheapest, 1
+        hoped = promised
+        _move(model, search, best_axis, axes[best_axis].front)
+        if promised < target:
+            n_moved, hoped = _move_along(model, search, best_axis, share, promised)
+        is_surveyed = hoped < target
+        if is_surveyed:
+            total, _, _ = survey(model, search, False)
+        else:  # the end, maybe: then the sum is all that is needed
+            total = add_up(model, search)
+        if total >= target:
+            break
+        if n_moved > 1 and total < promised:
+            _move_back(search, n_moved)
+            is_surveyed = False
+        if not is_surveyed:
+            total, _, _ = survey(model, search, False)
+    return total
+
+
+@inner
+def descend(model, search, target, additive):
+    """From an answer go to cheaper ones, one axis at a time, with a sum of at least `target`; the cost at the end."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    n_features = model.features.shape[0]
+    while True:
+        total, _, _ = survey(model, search, False)
+        best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
+        for i in range(now.n_active):
+            axis = axes[i].active
+            low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+            running = 0.0
+            for cell in range(low, high + 1):
+                running += cells[at + cell].loss if axes[axis].is_touched else 0.0
+                saved = cells[at + axes[axis].chosen].cost - cells[at + cell].cost
+                if axis >= n_features:
+                    # Back to the row's own category; other changes of category cost the same.
+                    saved = cells[at].cost if cell == 1 and axes[axis].chosen == 0 else 0.0
+                if saved > best and total + running >= target:
+                    best, best_axis, best_cell = saved, np.int64(axis), cell
+        if best_axis < 0:
+            return add_costs(search, additive)
+        _move(model, search, best_axis, best_cell)

@@ -1,0 +1,147 @@
+"""What changes cost, and the balls around a row: what is within a radius of it.
+
+In the L-infinity norm a ball is a box of cells. In the others it is only within one: what costs no more than the radius
+costs no more on any axis.
+"""
+
+import numpy as np
+
+from hardwood._kernels.compiling import inner
+from hardwood._kernels.search.branching import settle_categories
+from hardwood._kernels.search.leaves import MISSING, find_cell
+from hardwood._kernels.search.state import narrow
+
+# Costs are kept finite: infinity means that there is no example.
+LARGEST_COST = 1e300
+
+
+@inner
+def cut_ball(model, task, row, radius, axes):
+    """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
+
+    A trifle more than the radius: what counts is the cost of the cells.
+    """
+    whole = True
+    x, n_features = task.x[row], task.x.shape[1]
+    for j in range(n_features):
+        if axes[j].own == MISSING:
+            continue
+        weight = task.weight[j]
+        if task.norm == 2:
+            weight *= weight
+        if (model.features[j].n_categories or task.norm == 0) and weight > radius:
+            whole &= axes[j].low == axes[j].high
+            axes[j].low = axes[j].high = axes[j].own
+            for code in range(model.features[j].n_categories):
+                axis = n_features + model.features[j].category_start + code
+                whole &= axes[axis].high == axes[axis].own
+                axes[axis].high = axes[axis].own
+        elif model.features[j].n_categories == 0 and task.norm != 0 and weight > 0.0:
+            reach = radius / weight
+            reach = (np.sqrt(reach) if task.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
+            low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
+            whole &= low <= axes[j].low and high >= axes[j].high
+            axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
+    return whole
+
+
+@inner
+def set_costs(model, x, task, search):
+    """Work out what it costs to move to each cell."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    n_features = x.shape[0]
+    for i in range(now.n_active):
+        axis = axes[i].active
+        at = axes[axis].start
+        if axis >= n_features:
+            continue
+        own, start, weight = axes[axis].own, model.features[axis].threshold_start, task.weight[axis]
+        for cell in range(axes[axis].low, axes[axis].high + 1):
+            change = 0.0
+            if cell > own:
+                change = np.nextafter(model.thresholds[start + cell - 1], np.inf) - x[axis]
+            elif cell < own:
+                change = x[axis] - model.thresholds[start + cell]
+            cost = weight * change
+            if task.norm == 0:
+                cost = weight if cell != own else 0.0
+            elif task.norm == 2:
+                cost *= cost
+            cells[at + cell].cost = min(cost, LARGEST_COST)
+    for j in range(n_features):
+        for code in range(model.features[j].n_categories):
+            axis = n_features + model.features[j].category_start + code
+            at, weight = axes[axis].start, task.weight[j]
+            leaving = weight * weight if task.norm == 2 else weight
+            cells[at].cost = leaving if axes[axis].own == 1 else 0.0
+            cells[at + 1].cost = 0.0
+
+
+@inner
+def price_leaves(search):
+    """Work out what each leaf costs: on some axis a point of it costs as much. Costs rise away from the row."""
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
+    slots, here = search.slots, search.levels[0]
+    for i in range(search.marks[here.mark], search.marks[here.mark + here.n_trees]):
+        leaf = each[np.uintp(slots[np.uintp(i)])]
+        cost = 0.0
+        for k in range(leaf.start, leaf.end):
+            bound = bounds[np.uintp(k)]
+            axis = axes[np.uintp(bound.axis)]
+            nearest = min(max(axis.own, bound.first), bound.last)
+            cost = max(cost, cells[np.uintp(axis.start + nearest)].cost)
+        search.leaf_cost[np.uintp(slots[np.uintp(i)])] = cost
+
+
+@inner
+def bound_ball(search, radius):
+    """The sum of every tree's best leaf within a radius, and between which costs of leaves it stays the same.
+
+    It is the same for every radius from the first of these costs on, up to, but not at, the second.
+    """
+    here, each, slots, marks = search.levels[0], search.leaves, search.slots, search.marks
+    total, below, above = here.settled, 0.0, np.inf
+    for tree in range(here.n_trees):
+        i = np.uintp(marks[np.uintp(here.mark + tree)])
+        cost = search.leaf_cost[np.uintp(slots[i])]
+        while cost > radius:
+            above = min(above, cost)
+            i += np.uintp(1)
+            cost = search.leaf_cost[np.uintp(slots[i])]
+        below = max(below, cost)
+        total += each[np.uintp(slots[i])].value
+    return total, below, above
+
+
+@inner
+def find_costs(search, radius):
+    """The largest cost of a cell that is not above the radius, and the least that is."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    below, above = 0.0, np.inf
+    for i in range(now.n_active):
+        here = axes[axes[i].active]
+        first, last = np.uintp(here.start + here.low), np.uintp(here.start + here.high)
+        while cells[first].cost > radius:
+            above = min(above, cells[first].cost)
+            first += np.uintp(1)
+        while cells[last].cost > radius:
+            above = min(above, cells[last].cost)
+            last -= np.uintp(1)
+        below = max(below, max(cells[first].cost, cells[last].cost))
+    return below, above
+
+
+@inner
+def narrow_ball(model, search, radius):
+    """Narrow the box to the cells that cost no more than the radius."""
+    axes, cells, now = search.axes, search.cells, search.now[0]
+    for i in range(now.n_active):
+        axis = axes[i].active
+        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+        while cells[np.uintp(at + low)].cost > radius:
+            low += 1
+        while cells[np.uintp(at + high)].cost > radius:
+            high -= 1
+        if low > axes[axis].low or high < axes[axis].high:
+            narrow(search, axis, low, high)
+    settle_categories(model, search)

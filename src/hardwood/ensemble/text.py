@@ -1,0 +1,165 @@
+"""A tree as text that a person can read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hardwood.ensemble.tree_ensemble import TreeEnsemble
+
+_INDENT = "    "
+
+
+def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int | None = None) -> str:
+    """Write one tree as indented rules.
+
+    Parameters
+    ----------
+    model : estimator or TreeEnsemble
+        A `TreeEnsemble`, or a fitted estimator that has one in `ensemble_`.
+    tree : int, default=0
+        Which tree of the ensemble.
+    digits : int, default=4
+        Significant digits of thresholds and probabilities. A feature whose thresholds would
+        print alike gets as many more as tell them apart, and the part before the decimal point
+        is never rounded.
+    max_depth : int, optional
+        Show this many levels of conditions and say what was left out. None shows the whole tree.
+
+    Returns
+    -------
+    str
+        One line per condition and per leaf. A leaf names the class it predicts, the probability
+        of that class and its cover: the share of the training weight that reached it. A category
+        that was never seen in training counts as ``not in`` the listed ones.
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeClassifier, export_rules
+    >>> X = [[1.0], [2.0], [6.0], [7.0]]
+    >>> model = RobustTreeClassifier(threat=1.0).fit(X, ["ham", "ham", "spam", "spam"])
+    >>> print(export_rules(model))
+    if feature 0 <= 4:
+        predict ham (probability 1, cover 50%)
+    if feature 0 > 4:
+        predict spam (probability 1, cover 50%)
+    """
+    ensemble = _ensemble_of(model)
+    if not 0 <= tree < ensemble.n_trees:
+        raise ValueError(f"tree must be between 0 and {ensemble.n_trees - 1}, got {tree!r}")
+    if digits < 1:
+        raise ValueError(f"digits must be at least 1, got {digits!r}")
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must be None or at least 0, got {max_depth!r}")
+
+    root = int(ensemble.root[tree])
+    digits_of = _digits_per_feature(ensemble, root, digits)
+    left_sets = ensemble.left_sets()
+    lines: list[str] = []
+    # A stack instead of recursion: a tree may be deeper than Python's own stack. It holds nodes
+    # still to be written and condition lines that come after the subtree above them.
+    stack: list[tuple[int, int | str]] = [(0, root)]
+    while stack:
+        depth, entry = stack.pop()
+        if isinstance(entry, str):
+            lines.append(_INDENT * depth + entry)
+        elif ensemble.feature[entry] < 0:
+            lines.append(_INDENT * depth + _leaf(ensemble, root, entry, digits))
+        elif depth == max_depth:
+            lines.append(_INDENT * depth + _left_out(ensemble, root, entry))
+        else:
+            when_left, when_right = _conditions(ensemble, entry, digits_of, left_sets)
+            stack.append((depth + 1, int(ensemble.right[entry])))
+            stack.append((depth, f"if {when_right}:"))
+            stack.append((depth + 1, int(ensemble.left[entry])))
+            stack.append((depth, f"if {when_left}:"))
+    return "\n".join(lines)
+
+
+def _ensemble_of(model: Any) -> TreeEnsemble:
+    ensemble = getattr(model, "ensemble_", model)
+    if not isinstance(ensemble, TreeEnsemble):
+        raise TypeError(f"model must be a TreeEnsemble or an estimator with one, fitted, got {model!r}")
+    return ensemble
+
+
+def _nodes_below(ensemble: TreeEnsemble, root: int) -> list[int]:
+    """All nodes of the subtree at `root`, `root` first."""
+    nodes = [root]
+    for node in nodes:  # the list grows while it is walked
+        if ensemble.feature[node] >= 0:
+            nodes += [int(ensemble.left[node]), int(ensemble.right[node])]
+    return nodes
+
+
+def _digits_per_feature(ensemble: TreeEnsemble, root: int, digits: int) -> dict[int, int]:
+    """Per feature, the fewest digits (at least `digits`) that keep its thresholds apart."""
+    thresholds: dict[int, set[float]] = {}
+    for node in _nodes_below(ensemble, root):
+        if ensemble.feature[node] >= 0 and ensemble.category_start[node] < 0:
+            thresholds.setdefault(int(ensemble.feature[node]), set()).add(float(ensemble.threshold[node]))
+    enough = {}
+    for feature, values in thresholds.items():
+        enough[feature] = digits
+        while len({_number(value, enough[feature]) for value in values}) < len(values):
+            enough[feature] += 1
+    return enough
+
+
+def _number(value: float, digits: int) -> str:
+    """`value` with `digits` significant digits, but at least one decimal if it has any."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value + 0.0:g}"  # the sum turns -0 into 0
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -5 <= magnitude < 15:
+        return f"{value:.{digits}g}"
+    text = f"{value:.{max(1, digits - 1 - magnitude)}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _conditions(
+    ensemble: TreeEnsemble,
+    node: int,
+    digits_of: dict[int, int],
+    left_sets: dict[int, np.ndarray],
+) -> tuple[str, str]:
+    """What sends a row left at `node`, and what sends it right."""
+    feature = int(ensemble.feature[node])
+    name = ensemble.schema.name(feature)
+    if ensemble.category_start[node] < 0:
+        threshold = _number(float(ensemble.threshold[node]), digits_of[feature])
+        return f"{name} <= {threshold}", f"{name} > {threshold}"
+
+    labels = ensemble.schema.categories[feature] or ()
+    *goes_left, unseen_goes_left = left_sets[node]
+    # The side that does not take unseen categories is the one that can be listed in full.
+    listed = ", ".join(_label(label) for label, left in zip(labels, goes_left, strict=True) if left != unseen_goes_left)
+    within, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}}"
+    return (outside, within) if unseen_goes_left else (within, outside)
+
+
+def _label(category: Any) -> str:
+    text = str(category)
+    ambiguous = not text or text != text.strip() or any(mark in text for mark in ",{}")
+    return f'"{text}"' if ambiguous else text
+
+
+def _leaf(ensemble: TreeEnsemble, root: int, node: int, digits: int) -> str:
+    output = ensemble.value[node] + ensemble.base_score
+    winner = ensemble.node_class[node]
+    # A tree of a forest holds its share of the average: normalised, it is that tree's own vote.
+    probability = _number(float(output[winner] / output.sum()), digits)
+    cover = _cover(ensemble, root, node)
+    return f"predict {ensemble.labels[winner]} (probability {probability}, cover {cover})"
+
+
+def _left_out(ensemble: TreeEnsemble, root: int, node: int) -> str:
+    leaves = sum(int(ensemble.feature[below]) < 0 for below in _nodes_below(ensemble, node))
+    return f"... {leaves} leaves below (cover {_cover(ensemble, root, node)})"
+
+
+def _cover(ensemble: TreeEnsemble, root: int, node: int) -> str:
+    share = 100 * float(ensemble.cover[node] / ensemble.cover[root])
+    return "<0.1%" if 0 < share < 0.05 else f"{share:.1f}".removesuffix(".0") + "%"

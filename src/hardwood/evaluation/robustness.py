@@ -1,0 +1,219 @@
+"""`evaluate`: how a model fares with and without an attacker, and what any model could hope for."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardwood.attacks import attack
+from hardwood.convert import as_ensemble
+from hardwood.ensemble import TreeEnsemble
+from hardwood.evaluation.ceiling import find_ceiling
+from hardwood.results import RobustnessReport
+from hardwood.threat import ThreatModel
+from hardwood.verification import verify
+from hardwood.verification.certify import check_time_limit
+from hardwood.verification.labels import read_labels
+
+Progress = Callable[[int, int], object]
+
+OPEN, ROBUST, VULNERABLE, UNKNOWN = 0, 1, 2, 3
+_CODES = {"robust": ROBUST, "vulnerable": VULNERABLE, "unknown": UNKNOWN}
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    threat: Any,
+    *,
+    epsilons: Any = None,
+    ceiling: bool = True,
+    distances: bool = False,
+    time_limit: float | None = 1.0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RobustnessReport:
+    """Measure a model on some rows: accuracy, adversarial accuracy, and what to compare them with.
+
+    A model that always says the same is perfectly robust, so its accuracy is reported beside: the model is worth
+    something if it does better. And no model can be right about two rows of different classes that the attacker can
+    move onto one point, which gives a ceiling that holds for every model.
+
+    Parameters
+    ----------
+    model : fitted tree model
+        Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
+    X : table of shape (n_samples, n_features)
+    y : array-like of labels
+    threat : ThreatModel or any of its spellings
+    epsilons : array-like of numbers >= 0, or None
+        Also measure under these multiples of the threat model, as :meth:`ThreatModel.scaled` has them: distances are
+        multiplied; what has no size, moves without limit and changes of category, is as it is from the smallest
+        epsilon above 0 on. With 2 an attacker may move everything twice as far. None: the threat model as it stands.
+    ceiling : bool, default=True
+        Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
+        more it is an upper bound. There is none for attackers with rules. Looks at all pairs of rows of different
+        classes that might meet, so leave it out for tables of very many rows.
+    distances : bool, default=False
+        Whether to find the nearest adversarial example of every row: the smallest change, in the units of the table
+        and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
+        what the threat model says, but without limit. For an attacker with rules: what the cheapest example within the
+        budget costs. Takes several times as long as the rest.
+    time_limit : float or None, default=1.0
+        Seconds per row and epsilon; None: no limit. What is not decided by then is unknown: shares become intervals.
+    n_jobs : int or None, default=None
+        Threads over rows.
+    progress : callable or None
+        Called with (steps done, steps in all) as the work goes on.
+
+    Returns
+    -------
+    RobustnessReport
+        If interrupted (Ctrl-C) while it searches, with what had been decided by then.
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeClassifier, evaluate
+    >>> X, y = [[0.0], [1.0], [2.0], [6.0], [7.0]], ["no", "no", "no", "yes", "yes"]
+    >>> report = evaluate(RobustTreeClassifier(2.0).fit(X, y), X, y, threat=2.0)
+    >>> report.accuracy, report.adversarial_accuracy, report.constant_accuracy, report.ceiling
+    (1.0, Bounds(lower=0.8, upper=0.8), 0.6, 0.8)
+    """
+    ensemble = as_ensemble(model)
+    check_time_limit(time_limit)
+    grid = _read_epsilons(epsilons)
+    threat = ThreatModel.coerce(threat)
+    matrix = ensemble.schema.encode(X)
+    label = read_labels(y, ensemble.labels, len(matrix))
+    if threat.rules:
+        threat.price(ensemble.schema, ensemble.labels)
+    else:
+        threat.resolve(ensemble.schema, ensemble.labels)
+    seconds: dict[str, float] = {}
+    ceilings = None
+    if ceiling and not threat.rules:
+        with _timed("ceiling", seconds):
+            ceilings = _find_ceilings(ensemble, matrix, label, threat, grid)
+    prediction = ensemble.decide(matrix)
+    right = prediction == label
+    questions = _Questions(ensemble, matrix, label, time_limit, n_jobs, progress)
+    with _timed("search", seconds):
+        robust_to, fooled_at = questions.decide(right, threat, grid)
+    distance = lower = None
+    if distances and not questions.interrupted:
+        with _timed("distances", seconds):
+            distance, lower = questions.measure(threat)
+    return RobustnessReport(
+        threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, distance, lower, seconds,
+        questions.interrupted,
+    )  # fmt: skip
+
+
+def _read_epsilons(epsilons: Any) -> np.ndarray:
+    """Return the multiples of the threat model to look at: those that are asked for, 0 and 1."""
+    try:
+        asked = np.asarray([] if epsilons is None else epsilons, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"epsilons: expected numbers, got {epsilons!r}") from None
+    if asked.ndim != 1 or not (np.isfinite(asked) & (asked >= 0.0)).all():
+        raise ValueError(f"epsilons: expected a list of finite numbers >= 0, got {epsilons!r}")
+    return np.union1d(asked, [0.0, 1.0])
+
+
+@contextmanager
+def _timed(name: str, seconds: dict[str, float]) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - start
+
+
+def _find_ceilings(
+    ensemble: TreeEnsemble, matrix: np.ndarray, label: np.ndarray, threat: ThreatModel, grid: np.ndarray
+) -> np.ndarray:
+    ceilings = np.full(len(grid), np.bincount(label).max() / len(label))
+    for k, epsilon in enumerate(grid.tolist()):
+        found = find_ceiling(matrix, label, threat.scaled(epsilon).resolve(ensemble.schema, ensemble.labels))
+        if found == ceilings[k]:
+            break  # a constant classifier attains it, so it is as low as it gets
+        ceilings[k] = found
+    return ceilings
+
+
+@dataclass
+class _Questions:
+    """A model and some rows, to be asked about one attacker after the other."""
+
+    ensemble: TreeEnsemble
+    matrix: np.ndarray
+    label: np.ndarray
+    time_limit: float | None
+    n_jobs: int | None
+    progress: Progress | None
+    interrupted: bool = False
+
+    def decide(self, right: np.ndarray, threat: ThreatModel, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Find between which two epsilons each row falls: (robust to, fooled at).
+
+        What holds at one epsilon holds at every smaller or larger one, so a row is asked about the middle one of those
+        that are open, beginning with the threat model itself.
+        """
+        rows = np.flatnonzero(right)
+        known = np.full((len(rows), len(grid)), OPEN, dtype=np.int8)
+        known[:, 0] = ROBUST
+        column = np.full(len(rows), np.flatnonzero(grid == 1.0)[0])
+        while (known == OPEN).any() and not self.interrupted:
+            for k in np.unique(column[column >= 0]).tolist():
+                chosen = np.flatnonzero(column == k)
+                asked = known[:, 1:]
+                status = self._ask(rows[chosen], threat.scaled(grid[k]), int((asked != OPEN).sum()), asked.size)
+                _note(known, chosen, k, status)
+                if self.interrupted:
+                    break
+            column = _middle(known == OPEN)
+        robust_to, fooled_at = np.full(len(right), -np.inf), np.where(right, np.inf, 0.0)
+        robust_to[rows] = np.where(known == ROBUST, grid, -np.inf).max(axis=1)
+        fooled_at[rows] = np.where(known == VULNERABLE, grid, np.inf).min(axis=1)
+        return robust_to, fooled_at
+
+    def measure(self, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
+        """Find how far the nearest example of each row is: (distance, lower bound of it)."""
+        result = attack(
+            self.ensemble, *self._table(np.arange(len(self.label))), threat if threat.rules else threat.scaled(np.inf),
+            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress,
+        )  # fmt: skip
+        self.interrupted = result.interrupted
+        return result.distance, result.lower
+
+    def _ask(self, rows: np.ndarray, threat: ThreatModel, before: int, total: int) -> np.ndarray:
+        """Return what is known of some rows under one attacker."""
+        report = self.progress
+        certificate = verify(
+            self.ensemble, *self._table(rows), threat, time_limit=self.time_limit, n_jobs=self.n_jobs,
+            progress=None if report is None else lambda done, _: report(before + done, total),
+        )  # fmt: skip
+        self.interrupted = certificate.interrupted
+        return np.vectorize(_CODES.__getitem__, otypes=[np.int8])(certificate.status)
+
+    def _table(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return some rows as a table, and their labels."""
+        schema, matrix = self.ensemble.schema, self.matrix[rows]
+        return schema.decode(matrix) if schema.categorical else matrix, self.ensemble.labels[self.label[rows]]
+
+
+def _note(known: np.ndarray, rows: np.ndarray, column: int, status: np.ndarray) -> None:
+    """Write down what is known at one epsilon, and what follows at the others."""
+    known[rows, column] = status
+    smaller, larger = np.arange(known.shape[1]) <= column, np.arange(known.shape[1]) >= column
+    known[np.ix_(rows[status == ROBUST], smaller)] = ROBUST
+    known[np.ix_(rows[status == VULNERABLE], larger)] = VULNERABLE
+
+
+def _middle(is_open: np.ndarray) -> np.ndarray:
+    """Return the middle open column of each row; -1 where there is none."""
+    count = is_open.sum(axis=1)
+    middle = (is_open.cumsum(axis=1) > (count // 2)[:, None]).argmax(axis=1)
+    return np.where(count > 0, middle, -1)

@@ -1,0 +1,5 @@
+"""Tables: what users hand over, and what its columns are."""
+
+from hardwood.table.schema import Schema
+
+__all__ = ["Schema"]

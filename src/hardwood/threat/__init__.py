@@ -1,0 +1,7 @@
+"""Threats: what an attacker may do, in the user's words and as arrays for one table."""
+
+from hardwood.threat.attack_rules import AttackRule
+from hardwood.threat.reach import Reach
+from hardwood.threat.threat_model import ThreatModel
+
+__all__ = ["AttackRule", "Reach", "ThreatModel"]

@@ -1,0 +1,149 @@
+"""The spellings of a threat model: every accepted one is turned into its shortest, and into TOML."""
+
+import json
+import math
+import numbers
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hardwood.table.columns import Label
+
+_SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
+# "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
+INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
+ONE_FEATURE = "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
+_ALL_FEATURES = "give a distance >= 0, '<', '>', '<>', None, one entry per feature or a dict"
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python number or string that it stands for."""
+    is_scalar = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+    return value.item() if is_scalar else value
+
+
+def shorten_table(features: Any) -> Any:
+    """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
+    features = features.tolist() if isinstance(features, np.ndarray) else features
+    if isinstance(features, (list, tuple)):
+        return [_shorten(entry, f"threat for feature {j}", ONE_FEATURE) for j, entry in enumerate(features)]
+    if not callable(getattr(features, "items", None)):
+        return _shorten(features, "threat", _ALL_FEATURES)
+    pairs = [(plain(key), entry) for key, entry in features.items()]
+    for key, _ in pairs:
+        if isinstance(key, bool) or not isinstance(key, (str, int)):
+            raise ValueError(f"threat: {key!r} is neither a column name nor an index")
+    _refuse_repeats([key for key, _ in pairs], "threat: feature")
+    return {key: _shorten(entry, f"threat for feature {key!r}", ONE_FEATURE) for key, entry in pairs} or None
+
+
+def _refuse_repeats(keys: Sequence[Label], what: str) -> None:
+    """Refuse keys that TOML would spell alike, such as 1 and "1"."""
+    count = Counter(map(str, keys))
+    for key in keys:
+        if count[str(key)] > 1:
+            raise ValueError(f"{what} {key!r} is given more than once")
+
+
+def _shorten(entry: Any, where: str, accepted: str) -> Any:
+    """Return the shortest spelling of one entry: None, str, float, pair or dict."""
+    entry = plain(entry)
+    if entry is None or isinstance(entry, str):
+        if (entry or None) not in INTERVALS:
+            raise ValueError(f"{where}: {entry!r} is not understood; {accepted}")
+        return entry or None
+    if isinstance(entry, Mapping):
+        return _shorten_categories(entry, where) or None
+    if isinstance(entry, (list, tuple, np.ndarray)):
+        if len(entry) != 2:
+            raise ValueError(f"{where}: {entry!r} is not a pair; {accepted}")
+        left, right = (_distance(side, where, accepted) for side in entry)
+    else:
+        left = right = _distance(entry, where, accepted)
+    return _SHORT.get((left, right), left if left == right else (left, right))
+
+
+def scale(entry: Any, factor: float) -> Any:
+    """Return one entry with its distances multiplied; what has no size stays as it is."""
+    if isinstance(entry, tuple):
+        return tuple(scale(side, factor) for side in entry)
+    if isinstance(entry, float):
+        return entry * factor if entry else entry  # 0 times infinity is not 0
+    return entry
+
+
+def _distance(value: Any, where: str, accepted: str) -> float:
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{where}: {value!r} is not a distance; {accepted}")
+    try:
+        distance = float(value)
+    except OverflowError:
+        raise ValueError(f"{where}: {value!r} is too large for a float64; {accepted}") from None
+    if math.isnan(distance) or distance < 0:
+        problem = "negative" if distance < 0 else "not a number"
+        raise ValueError(f"{where}: {value!r} is {problem}; {accepted}")
+    return distance + 0.0  # -0.0 becomes 0.0
+
+
+def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, list[Label]]:
+    _refuse_repeats(list(entry), f"{where}: category")
+    moves: dict[Label, list[Label]] = {}
+    for category, targets in entry.items():
+        many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
+        labels = {read_label(target, where) for target in (targets if many else [targets])}
+        in_order = sorted(labels, key=lambda label: (type(label).__name__, label))
+        moves[read_label(category, where)] = in_order
+    return moves
+
+
+def read_label(value: Any, where: str) -> Label:
+    """Return a label as plain Python."""
+    value = plain(value)
+    if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{where}: {value!r} is not a label; give a str, int, finite float or bool")
+
+
+def label_codes(labels: tuple[Label, ...]) -> dict[Label, int]:
+    """Return the codes of labels, under their own name and under that which TOML gives them."""
+    return {str(label): code for code, label in enumerate(labels)} | {label: code for code, label in enumerate(labels)}
+
+
+def read_classes(classes: Any) -> tuple[Label, ...]:
+    """Return the labels of the attacking classes, each once."""
+    classes = plain(classes)
+    many = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
+    labels = [read_label(label, "attacking_classes") for label in (classes if many else [classes])]
+    return tuple(dict.fromkeys(labels))
+
+
+def with_string_keys(spelling: Any) -> Any:
+    """Return a spelling with the string keys that TOML would give it."""
+    if isinstance(spelling, dict):
+        return {str(key): with_string_keys(value) for key, value in spelling.items()}
+    if isinstance(spelling, list):
+        return [with_string_keys(entry) for entry in spelling]
+    return spelling
+
+
+def toml_value(value: Any) -> str:
+    """Write a value as TOML does."""
+    if value is None or isinstance(value, str):
+        # JSON's escapes are TOML's, except that TOML does not allow a bare DEL.
+        return json.dumps(value or "", ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return repr(value)  # Python spells numbers as TOML does, infinity included
+
+
+def toml_key(key: Label) -> str:
+    """Write a key as TOML does, quoted only where it must be."""
+    return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else toml_value(str(key))

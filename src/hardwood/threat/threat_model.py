@@ -1,0 +1,456 @@
+"""What an attacker may do to a row: in the user's words, and as arrays for one table."""
+
+from __future__ import annotations
+
+import copy
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardwood.files import write_whole
+from hardwood.table import Schema
+from hardwood.table.columns import Label
+from hardwood.threat.attack_rules import AttackRule, read_budget, read_rules
+from hardwood.threat.priced_reach import PricedReach
+from hardwood.threat.reach import Reach
+from hardwood.threat.resolve import (
+    check_categories_known,
+    check_kind,
+    extend_schema,
+    lay_out_reach,
+    lay_out_rules,
+    list_columns,
+)
+from hardwood.threat.spelling import (
+    plain,
+    read_classes,
+    scale,
+    shorten_table,
+    toml_key,
+    toml_value,
+    with_string_keys,
+)
+
+
+class ThreatModel:
+    """What an attacker may do to a row, and which classes attack. Immutable.
+
+    Distances are in the units of the table. What can be done to one feature is spelled as
+
+    * ``None`` or ``""``: nothing;
+    * ``">"``, ``"<"``, ``"<>"``: increase it, decrease it, change it, without limit;
+    * a number: move it that far to either side;
+    * a pair ``(left, right)``: move it down by as much as `left`, up by as much as `right`;
+    * a dict ``{category: [categories it can become]}`` if it is categorical; ``"<>"`` there means
+      that any category can become any other, those not in the table included.
+
+    Parameters
+    ----------
+    features : None, number, str, list, dict or ThreatModel
+        None: nothing can be changed. A number or a string: the same for every feature; only
+        ``"<>"`` reaches the categorical ones. A list, tuple or array: one entry per feature, also
+        if its length is two. A dict or a pandas Series: by column name, or by index if the table
+        has no names; columns that are not named cannot be changed.
+    attacking_classes : None, label or list of labels
+        The classes whose rows are changed. None: all.
+    rules : None or list of AttackRule
+        What can be done at a cost, to features that `features` leaves alone. `hardwood.priced_reach` says exactly
+        what rules, their costs and the budget mean.
+    budget : float
+        What the changes of a row may cost together; needed with rules.
+    repeat : bool, default=True
+        Whether rules are applied to a feature as often as the budget allows. False: at most one rule, once per
+        feature. A radius is then two rules, one step down and one up, and a budget that pays for every feature.
+
+    Examples
+    --------
+    >>> ThreatModel({"age": 2, "income": (0, np.inf)}, attacking_classes="fraud")
+    ThreatModel({'age': 2.0, 'income': '>'}, attacking_classes=['fraud'])
+    >>> from hardwood import AttackRule
+    >>> ThreatModel(rules=[AttackRule("income", when=(0, 5000), add=500)], budget=3)
+    ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
+    """
+
+    __slots__ = ("_attacking_classes", "_budget", "_features", "_repeat", "_rules")
+
+    _features: Any
+    _attacking_classes: tuple[Label, ...] | None
+    _rules: tuple[AttackRule, ...]
+    _budget: float | None
+    _repeat: bool
+
+    def __init__(
+        self,
+        features: Any = None,
+        attacking_classes: Any = None,
+        *,
+        rules: Any = None,
+        budget: Any = None,
+        repeat: bool = True,
+    ) -> None:
+        if isinstance(features, ThreatModel):
+            if rules is not None or budget is not None:
+                raise ValueError("rules, budget: a ThreatModel is given, which has its own")
+            for name in self.__slots__:
+                setattr(self, name, getattr(features, name))
+        else:
+            if not isinstance(repeat, (bool, np.bool_)):
+                raise ValueError(f"repeat={repeat!r}: expected True or False")
+            self._features = shorten_table(features)
+            self._rules = () if rules is None else read_rules(rules)
+            self._repeat = bool(repeat) or not self._rules
+            self._budget = read_budget(budget, self._rules, self._repeat)
+            self._attacking_classes = None
+        if attacking_classes is not None:
+            self._attacking_classes = read_classes(attacking_classes)
+
+    @classmethod
+    def coerce(cls, spec: Any, attacking_classes: Any = None) -> ThreatModel:
+        """Return `spec` as a threat model, whatever its spelling.
+
+        Examples
+        --------
+        >>> ThreatModel.coerce(0.1, attacking_classes=[1])
+        ThreatModel(0.1, attacking_classes=[1])
+        """
+        if isinstance(spec, ThreatModel) and attacking_classes is None:
+            return spec
+        return cls(spec, attacking_classes)
+
+    @property
+    def features(self) -> Any:
+        """What can be done to the features, in the shortest spelling (a copy)."""
+        return copy.deepcopy(self._features)
+
+    @property
+    def attacking_classes(self) -> list[Label] | None:
+        """The labels of the classes that attack; None for all."""
+        return None if self._attacking_classes is None else list(self._attacking_classes)
+
+    @property
+    def rules(self) -> list[AttackRule]:
+        """What can be done at a cost."""
+        return list(self._rules)
+
+    @property
+    def budget(self) -> float | None:
+        """What the changes of a row may cost together; None without rules."""
+        return self._budget
+
+    @property
+    def repeat(self) -> bool:
+        """Whether rules are applied to a feature as often as the budget allows."""
+        return self._repeat
+
+    def __repr__(self) -> str:
+        shown = [] if self._features is None and self._rules else [repr(self._features)]
+        shown += [f"{key}={value!r}" for key, value in self._options().items()]
+        if self._rules:
+            shown.insert(-1 - (not self._repeat), f"rules={self.rules!r}")
+        return f"ThreatModel({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ThreatModel) and self._comparable() == other._comparable()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def resolve(self, schema: Schema, classes: Iterable[Any] | None = None) -> Reach:
+        """Turn the words into arrays for one table.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the columns are.
+        classes : sequence of labels, or None
+            The classes in the order of their indices. None: there is no class information, and
+            every row may be changed.
+
+        Returns
+        -------
+        Reach
+            A category that is named here but not in `schema` counts as one never seen.
+
+        Examples
+        --------
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> ThreatModel({"color": {"red": ["blue"]}}).resolve(schema).categories[0]
+        array([[ True, False, False],
+               [ True,  True, False],
+               [False, False,  True]])
+        """
+        if self._rules:
+            raise ValueError(
+                f"threat: {self!r} has attack rules with a budget, which are not understood here; "
+                "give how far each feature can be moved instead"
+            )
+        entries = self._entries(schema)
+        check_categories_known(entries, (), schema)
+        return lay_out_reach(entries, schema, self._attacks(classes))
+
+    def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
+        """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
+
+        Examples
+        --------
+        >>> from hardwood import AttackRule
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> threat = ThreatModel(rules=[AttackRule("color", when="red", set_to="blue")], budget=1)
+        >>> threat.price(schema).category_cost[0]
+        array([[ 0., inf, inf],
+               [ 1.,  0., inf],
+               [inf, inf,  0.]])
+        """
+        entries, rules = self._entries(schema), self._placed_rules(schema)
+        check_categories_known(entries, rules, schema)
+        free = lay_out_reach(entries, schema, self._attacks(classes))
+        return lay_out_rules(rules, free, schema, self._budget or 0.0, self._repeat)
+
+    def extend(self, schema: Schema) -> Schema:
+        """Add the categories that are named here to those of the schema, after the last.
+
+        Examples
+        --------
+        >>> schema = Schema(1, ("color",), (("blue", "red"),))
+        >>> ThreatModel({"color": {"red": ["purple"]}}).extend(schema).categories
+        (('blue', 'red', 'purple'),)
+        """
+        entries, rules = self._entries(schema), self._placed_rules(schema)
+        check_categories_known(entries, rules, schema)
+        return extend_schema(entries, rules, schema)
+
+    def scaled(self, factor: float) -> ThreatModel:
+        """Return the threat model with every distance, and the budget of its rules, multiplied by `factor`.
+
+        What has no size cannot be scaled: a feature that can be moved without limit still can, and categories become
+        what they could become before. At 0 there is no attacker at all, at infinity there are no limits.
+
+        Parameters
+        ----------
+        factor : float >= 0
+
+        Examples
+        --------
+        >>> threat = ThreatModel({"age": 2, "income": (1, 3), "debt": ">"})
+        >>> threat.scaled(0.5)
+        ThreatModel({'age': 1.0, 'income': (0.5, 1.5), 'debt': '>'})
+        >>> threat.scaled(np.inf)
+        ThreatModel({'age': inf, 'income': inf, 'debt': '>'})
+        """
+        if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
+            raise ValueError(f"factor={factor!r}: expected a number >= 0")
+        classes = self.attacking_classes
+        if factor == 0.0:
+            return ThreatModel(None, classes)
+        table = self._features
+        if isinstance(table, dict):
+            table = {key: scale(entry, float(factor)) for key, entry in table.items()}
+        elif isinstance(table, list):
+            table = [scale(entry, float(factor)) for entry in table]
+        else:
+            table = scale(table, float(factor))
+        budget = None if self._budget is None else float(factor) * self._budget
+        return ThreatModel(table, classes, rules=self._rules or None, budget=budget, repeat=self._repeat)
+
+    def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
+        """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
+
+        Parameters
+        ----------
+        X, X_adv : tables of the same shape
+            The rows before and after. A missing number stays missing, and no other becomes
+            missing. So does a missing category if `schema` accepts missing values; otherwise it
+            counts as one never seen.
+        y : array-like of shape (n_rows,), or None
+            The classes of the rows; needed if only some classes attack.
+        schema : Schema or None
+            What the columns are; by default ``Schema.from_table(X)``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Booleans, by the same numbers as `Reach.box` and `PricedReach.pieces`.
+
+        Examples
+        --------
+        >>> ThreatModel([0.5, None]).contains([[1, 2], [1, 2]], [[1.5, 2], [1, 3]])
+        array([ True, False])
+        """
+        if schema is None:
+            # These rows need not hold any of the categories named: they are not the training table.
+            schema = Schema.from_table(X)
+            schema = extend_schema(self._entries(schema), self._placed_rules(schema), schema)
+        else:
+            schema = self.extend(schema)
+        accepting = replace(schema, accepts_missing=True)
+        before, after = accepting.encode(X), accepting.encode(X_adv)
+        if len(before) != len(after):
+            raise ValueError(f"X_adv: {len(after)} rows, but X has {len(before)}")
+        moves = self._moves(y, len(before))
+        if not schema.accepts_missing:
+            for j, labels in enumerate(schema.categories):
+                if labels is not None:
+                    for matrix in (before, after):
+                        matrix[np.isnan(matrix[:, j]), j] = len(labels)
+        free = lay_out_reach(self._entries(schema), schema, np.array([False, True]))
+        if not self._rules:
+            return free.contains(before, after, moves.astype(np.intp))
+        reach = lay_out_rules(self._placed_rules(schema), free, schema, self._budget or 0.0, self._repeat)
+        return reach.contains(before, after, moves.astype(np.intp))
+
+    def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the threat model as TOML text, and write it to `path` if one is given.
+
+        Keys of TOML are strings, so a category or a column index that is a number is written as
+        one, and read as standing for the number.
+
+        Examples
+        --------
+        >>> print(ThreatModel({"age": (1, 2), "income": ">"}, attacking_classes=[1]).to_toml())
+        attacking_classes = [1]
+        <BLANKLINE>
+        [features]
+        age = [1.0, 2.0]
+        income = ">"
+        <BLANKLINE>
+        """
+        lines = [f"{key} = {toml_value(value)}" for key, value in self._options().items()]
+        if isinstance(self._features, dict):
+            lines += [""] * bool(lines) + ["[features]"]
+            lines += [f"{toml_key(key)} = {toml_value(e)}" for key, e in self._features.items()]
+        elif self._features is not None or not self._rules:
+            lines += [""] * bool(lines) + [f"features = {toml_value(self._features)}"]
+        for rule in self._rules:
+            lines += ["", "[[rules]]"]
+            lines += [f"{key} = {toml_value(value)}" for key, value in rule.to_record().items()]
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+        return text
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> ThreatModel:
+        """Read a threat model from a TOML file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = ThreatModel({"age": 2}).to_toml(Path(folder) / "threat.toml")
+        ...     ThreatModel.from_toml(Path(folder) / "threat.toml")
+        ThreatModel({'age': 2.0})
+        """
+        try:
+            return cls.parse(Path(path).read_text(encoding="utf-8-sig"))
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+    @classmethod
+    def parse(cls, text: str) -> ThreatModel:
+        """Read a threat model from TOML text.
+
+        Examples
+        --------
+        >>> ThreatModel.parse('features = [0.5, "<", [0, inf], {red = ["blue"]}, ""]')
+        ThreatModel([0.5, '<', '>', {'red': ['blue']}, None])
+        """
+        try:
+            record = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"not valid TOML: {error}") from None
+        known = ("features", "attacking_classes", "rules", "budget", "repeat")
+        for key in record:
+            if key not in known:
+                raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
+        return cls(**record)
+
+    def _options(self) -> dict[str, Any]:
+        """Return what is said beside the features and the rules, where it is not left at its default."""
+        options: dict[str, Any] = {}
+        if self._attacking_classes is not None:
+            options["attacking_classes"] = list(self._attacking_classes)
+        if self._budget is not None:
+            options["budget"] = self._budget
+        if not self._repeat:
+            options["repeat"] = False
+        return options
+
+    def _comparable(self) -> tuple[Any, ...]:
+        classes = self._attacking_classes
+        rules = tuple(rule.to_record() | {"feature": str(rule.feature)} for rule in self._rules)
+        names = None if classes is None else set(classes)
+        return with_string_keys(self._features), names, rules, self._budget, self._repeat
+
+    def _placed_rules(self, schema: Schema) -> list[tuple[int, AttackRule]]:
+        """Return the rules, each with the position of its feature."""
+        if not self._rules:
+            return []
+        entries = self._entries(schema)
+        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        placed = []
+        for k, rule in enumerate(self._rules):
+            if str(rule.feature) not in positions:
+                raise ValueError(f"rules[{k}]: {rule!r}: there is no such column; {list_columns(schema)}")
+            j = positions[str(rule.feature)]
+            if entries[j] is not None:
+                raise ValueError(
+                    f"rules[{k}]: {rule!r}: the feature can be moved at no cost ({entries[j]!r}); give one or the other"
+                )
+            placed.append((j, rule))
+        return placed
+
+    def _entries(self, schema: Schema) -> list[Any]:
+        """Return one entry per feature of a table, of a kind that suits the feature."""
+        table, n_features = self._features, schema.n_features
+        if isinstance(table, list):
+            if len(table) != n_features:
+                raise ValueError(
+                    f"threat: {len(table)} entries for a table of {n_features} features; "
+                    "give one entry per feature, or a dict by column name"
+                )
+            entries = list(table)
+        elif isinstance(table, dict):
+            entries = [None] * n_features
+            positions = {str(schema.key(j)): j for j in range(n_features)}
+            for key, entry in table.items():
+                if str(key) not in positions:
+                    raise ValueError(f"threat for feature {key!r}: there is no such column; {list_columns(schema)}")
+                entries[positions[str(key)]] = entry
+        else:
+            # One entry for all suits every feature.
+            if not schema.categorical:
+                return [table] * n_features
+            return [table if labels is None or table == "<>" else None for labels in schema.categories]
+        for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
+            check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
+        return entries
+
+    def _attacks(self, classes: Iterable[Any] | None) -> np.ndarray:
+        """Say of each class whether it attacks."""
+        attackers = self._attacking_classes
+        if classes is None:
+            if attackers is not None:
+                raise ValueError(f"attacking_classes: {list(attackers)!r} is given, but there are no classes")
+            return np.array([True])
+        known = [plain(label) for label in classes]
+        for label in attackers or ():
+            if label not in known:
+                raise ValueError(f"attacking_classes: {label!r} is not a class; the classes are {known!r}")
+        return np.array([attackers is None or label in attackers for label in known])
+
+    def _moves(self, y: Any, n_rows: int) -> np.ndarray:
+        """Say of each row whether its class attacks."""
+        attackers = self._attacking_classes
+        if y is None and attackers is not None:
+            raise ValueError(f"y: needed to tell which rows may be moved, as attacking_classes={list(attackers)}")
+        if attackers is None:
+            return np.ones(n_rows, dtype=bool)
+        labels = np.asarray(y)
+        if labels.shape != (n_rows,):
+            raise ValueError(f"y: expected shape ({n_rows},), a label per row, got {labels.shape}")
+        return np.array([label in attackers for label in labels.tolist()])
