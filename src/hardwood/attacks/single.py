@@ -5,8 +5,8 @@ import numpy as np
 from hardwood._kernels import tree_attack
 from hardwood._kernels.compiling import frozen
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.reachable import find_parents
 from hardwood.threat import Reach
-from hardwood.verification.engine import find_parents
 
 NORMS = {np.inf: tree_attack.INF, 0: 0, 1: 1, 2: 2}
 

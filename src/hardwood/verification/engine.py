@@ -23,18 +23,11 @@ from hardwood._kernels.search.state import (
     Search,
 )
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.reachable import find_parents
 from hardwood.table import Schema
 
 # Room that there is for a start: for leaves within reach, and for levels of a search.
 LEAVES, LEVELS = 1024, 64
-
-
-def find_parents(ensemble: TreeEnsemble) -> np.ndarray:
-    """Return each node's parent; -1 for roots."""
-    parent = np.full(ensemble.n_nodes, -1, dtype=np.int64)
-    inner = np.flatnonzero(ensemble.feature >= 0)
-    parent[ensemble.left[inner]] = parent[ensemble.right[inner]] = inner
-    return parent
 
 
 def find_trees(ensemble: TreeEnsemble) -> np.ndarray:
