@@ -71,7 +71,7 @@ def test_without_a_threat_it_is_the_ordinary_tree(attacker: str, numbers: tuple[
 
 
 def test_where_four_cases_do_not_see_the_worst() -> None:
-    """Worst is that the ones in doubt go left and the zeros in doubt go right, which is none of the four cases."""
+    """Worst is that the ambiguous ones go left and the ambiguous zeros go right, which is none of the four cases."""
     X = np.array([0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 5.0, 5.0, 5.0])[:, None]
     y = np.array([0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1])
     four = RobustTreeClassifier(1.0, attacker="chen", min_samples_leaf=6).fit(X, y)

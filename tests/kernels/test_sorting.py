@@ -25,15 +25,15 @@ def run_one_by_one(function, calls):
 def check_orders(X: np.ndarray, n_shares: int = 1) -> None:
     """Sort rows of both classes by every column: by value, then class, then row."""
     n, n_features = X.shape
-    is_one = (np.arange(n) % 3 == 0).astype(np.uint8)
+    class_index = (np.arange(n) % 3 == 0).astype(np.uint8)
     nobody = np.zeros(2, dtype=bool)
     moves = lay_out_moves(Reach(np.zeros(n_features), np.zeros(n_features), [None] * n_features, nobody), nobody)
     cuts = np.linspace(0, n_features, n_shares + 1).astype(int).tolist()
-    orders = fill_orders(X, is_one, nobody, moves, run_one_by_one, list(pairwise(cuts)))
+    orders = fill_orders(X, class_index, nobody, moves, run_one_by_one, list(pairwise(cuts)))
     for column, order in zip(X.T, orders, strict=True):
-        expected = np.lexsort([np.arange(n), is_one, column])
+        expected = np.lexsort([np.arange(n), class_index, column])
         np.testing.assert_array_equal(order & ID_MASK, expected)
-        np.testing.assert_array_equal(order >> CLASS_BIT, is_one[expected])
+        np.testing.assert_array_equal(order >> CLASS_BIT, class_index[expected])
         np.testing.assert_array_equal((order & GROUP)[1:] > 0, column[expected[1:]] > column[expected[:-1]])
 
 

@@ -36,11 +36,11 @@ def gain_under_attack(attacker: str, criterion: str, weight: np.ndarray, label: 
         cases = [is_left, is_left | in_doubt, is_left & ~in_doubt, is_left ^ in_doubt]
         return min(gain_of(criterion, weight, label, case) for case in cases)
     while True:
-        doubts = np.flatnonzero(in_doubt)[np.argsort(label[in_doubt], kind="stable")]  # zeros first
-        gaps = [mix_gap(label, is_left ^ (np.arange(len(label)) == row)) for row in doubts]
+        ambiguous = np.flatnonzero(in_doubt)[np.argsort(label[in_doubt], kind="stable")]  # zeros first
+        gaps = [mix_gap(label, is_left ^ (np.arange(len(label)) == row)) for row in ambiguous]
         if not gaps or min(gaps) >= mix_gap(label, is_left):
             return gain_of(criterion, weight, label, is_left)
-        is_left[doubts[int(np.argmin(gaps))]] ^= True
+        is_left[ambiguous[int(np.argmin(gaps))]] ^= True
 
 
 def mix_gap(label: np.ndarray, is_left: np.ndarray) -> int:
@@ -50,14 +50,14 @@ def mix_gap(label: np.ndarray, is_left: np.ndarray) -> int:
 
 
 def least_gain(criterion: str, weight: np.ndarray, label: np.ndarray, rows: Rows) -> float:
-    """What a split gains after the worst of all ways to put the rows in doubt."""
+    """What a split gains after the worst of all ways to put the ambiguous rows."""
     low, own, high, threshold = rows
     is_left, in_doubt = own <= threshold, (low <= threshold) & (high > threshold)
-    doubts = [np.flatnonzero(in_doubt & (label == c)) for c in (0, 1)]
+    ambiguous = [np.flatnonzero(in_doubt & (label == c)) for c in (0, 1)]
     worst = np.inf
-    for counts in itertools.product(*(range(len(doubt) + 1) for doubt in doubts)):
+    for counts in itertools.product(*(range(len(rows) + 1) for rows in ambiguous)):
         moved = is_left & ~in_doubt
-        for doubt, count in zip(doubts, counts, strict=True):
+        for doubt, count in zip(ambiguous, counts, strict=True):
             moved[doubt[:count]] = True
         worst = min(worst, gain_of(criterion, weight, label, moved))
     return worst

@@ -19,7 +19,7 @@ class Training(NamedTuple):
     schema: Schema
     matrix: np.ndarray  # encoded, without rows that weigh nothing
     classes: np.ndarray
-    is_one: np.ndarray  # uint8 per row: whether it has the second class
+    class_index: np.ndarray  # uint8 per row: whether it has the second class
     sample_weight: np.ndarray | None
     class_weight: np.ndarray
 
@@ -29,11 +29,11 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
     schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
     matrix = schema.encode(X)
-    classes, is_one = read_target(y, len(matrix))
-    class_weight = read_class_weight(estimator.class_weight, classes, is_one)
+    classes, class_index = read_target(y, len(matrix))
+    class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:
-        matrix, is_one, sample_weight = weigh(matrix, is_one, sample_weight, classes)
-    return Training(threat, schema, matrix, classes, is_one, sample_weight, class_weight)
+        matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
+    return Training(threat, schema, matrix, classes, class_index, sample_weight, class_weight)
 
 
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,9 +47,9 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind in "biu" and len(y):
         # Two passes instead of a sort, for the most common kind of labels.
         low, high = y.min(), y.max()
-        is_one = y == high
-        if low < high and bool((is_one | (y == low)).all()):
-            return np.array([low, high]), is_one.view(np.uint8)
+        class_index = y == high
+        if low < high and bool((class_index | (y == low)).all()):
+            return np.array([low, high]), class_index.view(np.uint8)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, index = np.unique(y, return_inverse=True)
@@ -65,7 +65,7 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weigh(
-    matrix: np.ndarray, is_one: np.ndarray, sample_weight: Any, classes: np.ndarray
+    matrix: np.ndarray, class_index: np.ndarray, sample_weight: Any, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Check the weights and drop rows that have none."""
     weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
@@ -74,17 +74,17 @@ def weigh(
         raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
     kept = weight > 0.0
     if not kept.all():
-        matrix, is_one, weight = matrix[kept], is_one[kept], weight[kept]
-    if len(np.unique(is_one)) < 2:
+        matrix, class_index, weight = matrix[kept], class_index[kept], weight[kept]
+    if len(np.unique(class_index)) < 2:
         raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
-    return matrix, is_one, weight
+    return matrix, class_index, weight
 
 
-def read_class_weight(class_weight: Any, classes: np.ndarray, is_one: np.ndarray) -> np.ndarray:
+def read_class_weight(class_weight: Any, classes: np.ndarray, class_index: np.ndarray) -> np.ndarray:
     """Return the weight of either class."""
     if class_weight is None:
         return np.ones(2)
-    weight = compute_class_weight(class_weight, classes=classes, y=classes[is_one])
+    weight = compute_class_weight(class_weight, classes=classes, y=classes[class_index])
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
         raise ValueError(f"class_weight={class_weight!r}: expected finite weights >= 0, not all 0")
     return np.asarray(weight)

@@ -126,10 +126,12 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema, matrix, classes, is_one, sample_weight, class_weight = read_training(self, X, y, sample_weight)
+        threat, schema, matrix, classes, class_index, sample_weight, class_weight = read_training(
+            self, X, y, sample_weight
+        )
         reach = threat.price(schema, classes)
         options = check_treant_options(self, len(matrix))
-        weight = class_weight[is_one] * (1.0 if sample_weight is None else sample_weight)
+        weight = class_weight[class_index] * (1.0 if sample_weight is None else sample_weight)
         counts = weight > 0.0  # a class may weigh nothing
-        ensemble = grow_treant(matrix[counts], is_one[counts], weight[counts], reach, schema, classes, options)
+        ensemble = grow_treant(matrix[counts], class_index[counts], weight[counts], reach, schema, classes, options)
         return self._keep(ensemble, classes, threat)

@@ -155,11 +155,13 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema, matrix, classes, is_one, sample_weight, class_weight = read_training(self, X, y, sample_weight)
+        threat, schema, matrix, classes, class_index, sample_weight, class_weight = read_training(
+            self, X, y, sample_weight
+        )
         reach = threat.resolve(schema, classes)
         options = check_grow_options(self, len(matrix), schema.n_features)
         options = replace(options, attacker=self._check_attacker(schema, sample_weight))
-        ensemble = grow_tree(matrix, is_one, sample_weight, class_weight, reach, schema, classes, options)
+        ensemble = grow_tree(matrix, class_index, sample_weight, class_weight, reach, schema, classes, options)
         return self._keep(ensemble, classes, threat)
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:

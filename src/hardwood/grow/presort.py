@@ -31,19 +31,19 @@ def lay_out_moves(reach: Reach, attacks: np.ndarray) -> growing.Moves:
 
 def fill_orders(
     X: np.ndarray,
-    is_one: np.ndarray,
+    class_index: np.ndarray,
     splits: np.ndarray,
     moves: growing.Moves,
     run: Callable[..., object],
     shares: list[tuple[int, int]],
 ) -> np.ndarray:
     """Sort all samples of every feature by their shifted position: uint32 (slot, sample)."""
-    n_samples = len(X) + int(splits[is_one].sum())
+    n_samples = len(X) + int(splits[class_index].sum())
     orders = np.empty((int(moves.slots.max()) + 1, n_samples), dtype=np.uint32)
-    payload = np.arange(len(X), dtype=np.uint32) | is_one.astype(np.uint32) << CLASS_BIT
+    payload = np.arange(len(X), dtype=np.uint32) | class_index.astype(np.uint32) << CLASS_BIT
     shift = moves.shift
     finite_reach = np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2))
-    context = (frozen(X), payload, int((is_one == 0).sum()), splits, shift, finite_reach, moves.slots)
+    context = (frozen(X), payload, int((class_index == 0).sum()), splits, shift, finite_reach, moves.slots)
     run(_fill_share, [(context, *share, orders) for share in shares])
     return orders
 

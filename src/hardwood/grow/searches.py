@@ -38,8 +38,8 @@ def search_categories(reach: Reach, attacks: np.ndarray) -> Search | None:
     return Search(category_search.search, problem, partial(make_partition, n_categories), n_categories)
 
 
-def search_doubts(reach: Reach, attacks: np.ndarray, greedy: bool) -> Search:
+def search_chen(reach: Reach, attacks: np.ndarray, greedy: bool) -> Search:
     """The search of Chen et al. over numerical features."""
     shift = np.stack([reach.right, -reach.left], axis=1)[:, :, None] * np.ones(2)
     shift[:, :, ~attacks] = 0.0
-    return Search(chen.search, chen.Doubts(shift, greedy), chen.make_tally)
+    return Search(chen.search, chen.ChenThreat(shift, greedy), chen.make_tally)

@@ -11,7 +11,7 @@ TREANT                                        here
 ============================================  ==========================================================
 instances of a node                           residents: entries that count
 constraints of a node                         visitors (and residents): entries that bound leaf values
-``D_l``, ``D_r``, ``D_unk``                   the groups of `_kernels.treant.Rivals`
+``D_l``, ``D_r``, ``D_unk``                   the groups of `_kernels.treant.SplitGroups`
 loss of a row at least / at most a bound      value at least / at most a bound: both losses are monotonic
 constrained optimisation by SLSQP             closed form (`_kernels.treant.solve`)
 attacks enumerated, cost paid at every split  pieces; the least cost of the node's whole box, feature by feature
@@ -79,7 +79,7 @@ class _Node:
 
 def grow_treant(
     X: np.ndarray,
-    is_one: np.ndarray,
+    class_index: np.ndarray,
     weight: np.ndarray,
     reach: PricedReach,
     schema: Schema,
@@ -89,23 +89,23 @@ def grow_treant(
     """Grow one tree on an encoded matrix; `weight` is positive, one per row."""
     with ThreadPoolExecutor(options.n_threads) if options.n_threads > 1 else nullcontext() as pool:
         run = map if pool is None else pool.map
-        grower = _Grower(_Attacker(X, is_one, reach), options, run)
-        grower.grow(is_one, weight)
+        grower = _Grower(_Attacker(X, class_index, reach), options, run)
+        grower.grow(class_index, weight)
     return _harvest(grower, schema, classes)
 
 
 class _Attacker:
     """What the attacker can do to every training row, feature by feature."""
 
-    def __init__(self, X: np.ndarray, is_one: np.ndarray, reach: PricedReach) -> None:
+    def __init__(self, X: np.ndarray, class_index: np.ndarray, reach: PricedReach) -> None:
         self.limit = reach.limit
         self.n_features = X.shape[1]
         self.prices: dict[int, np.ndarray] = {}
         pieces: list[Pieces | None] = []
         for feature, cost in enumerate(reach.category_cost):
             if cost is not None:
-                self.prices[feature] = reach.category_prices(X, is_one, feature)
-            pieces.append(reach.pieces(X, is_one, feature) if cost is None else None)
+                self.prices[feature] = reach.category_prices(X, class_index, feature)
+            pieces.append(reach.pieces(X, class_index, feature) if cost is None else None)
         count = [0 if p is None else p.low.shape[1] for p in pieces]
         low, high, cost = (
             np.concatenate([np.empty((0, len(X))), *(p[k].T for p in pieces if p is not None)]) for k in range(3)
@@ -164,13 +164,13 @@ class _Grower:
         self.cover: list[float] = []
         self.split: dict[int, tuple[Split, int]] = {}  # by node: the split, and the left child's number
 
-    def grow(self, is_one: np.ndarray, weight: np.ndarray) -> None:
+    def grow(self, class_index: np.ndarray, weight: np.ndarray) -> None:
         """Split nodes, the deepest first, until no split lowers the loss under attack."""
-        n_rows, n_features = len(is_one), self.attacker.n_features
+        n_rows, n_features = len(class_index), self.attacker.n_features
         entries = Entries(
             row=np.arange(n_rows),
             resident=np.ones(n_rows, dtype=bool),
-            one=is_one.astype(np.int64),
+            class_index=class_index.astype(np.int64),
             weight=weight,
             lower=np.full(n_rows, -np.inf),
             upper=np.full(n_rows, np.inf),
@@ -178,7 +178,7 @@ class _Grower:
         )
         allowed = {feature: np.ones(prices.shape[1], dtype=bool) for feature, prices in self.attacker.prices.items()}
         low, high = np.full(n_features, -np.inf), np.full(n_features, np.inf)
-        root = _Node(entries, low, high, allowed, float(np.average(is_one, weights=weight)), 0)
+        root = _Node(entries, low, high, allowed, float(np.average(class_index, weights=weight)), 0)
         pending = [(self._add(root), root)]
         while pending:
             number, node = pending.pop()
@@ -200,7 +200,7 @@ class _Grower:
         residents = entries.resident
         if node.depth >= options.max_depth or residents.sum() < options.min_samples_split:
             return None
-        zero, one = np.bincount(entries.one[residents], entries.weight[residents], minlength=2)
+        zero, one = np.bincount(entries.class_index[residents], entries.weight[residents], minlength=2)
         own = _loss_of(options.loss, zero, one, node.value)
         shares = np.array_split(np.arange(self.attacker.n_features), options.n_threads)
         found = list(self.run(lambda share: self._find_threshold(node, share), [s for s in shares if len(s)]))
@@ -219,10 +219,10 @@ class _Grower:
             thresholds = _between_ends(low, high, table.size[features])
         else:
             thresholds = self.attacker.thresholds[features]
-        rivals = kernels.Rivals(np.empty((3, 2)), np.empty((3, 2), dtype=np.int64), np.empty((2, 2)))
+        groups = kernels.SplitGroups(np.empty((3, 2)), np.empty((3, 2), dtype=np.int64), np.empty((2, 2)))
         orders = (low, high, by_low, by_high, thresholds)
         limits = (self.options.min_samples_leaf, self.kind)
-        best = kernels.find_threshold(table, node.entries, *orders, begin, *limits, rivals, np.empty((2, n + 1)))
+        best = kernels.find_threshold(table, node.entries, *orders, begin, *limits, groups, np.empty((2, n + 1)))
         return Split(*best)
 
     def _find_category(self, node: _Node, feature: int) -> Split:
@@ -235,7 +235,7 @@ class _Grower:
         weight, count = np.zeros((len(allowed), 3, 2)), np.zeros((len(allowed), 3, 2), dtype=np.int64)
         for k, group in enumerate((only, ~can, can & ~only)):
             for one in range(2):
-                mine = entries.resident & (entries.one == one)
+                mine = entries.resident & (entries.class_index == one)
                 count[:, k, one] = group[mine].sum(axis=0)
                 weight[:, k, one] = entries.weight[mine] @ group[mine]
         bounds = np.empty((len(allowed), 2, 2))
@@ -273,7 +273,7 @@ class _Grower:
 def _settle(entries: Entries, split: Split, can: list[np.ndarray], side: int) -> Entries:
     """Send the residents that have the choice where the attacker wants them, and bound what comes after."""
     increases = split.left < split.right
-    goes_left = (entries.one == 1) == increases
+    goes_left = (entries.class_index == 1) == increases
     torn = entries.resident & can[0] & can[1]
     lower, upper = entries.lower.copy(), entries.upper.copy()
     turned_down = np.where(goes_left, split.right, split.left)[torn]

@@ -1,17 +1,16 @@
 """Growing one robust tree.
 
-The paper's Algorithm 2 with its Algorithm 1 replaced by the shift theorem. A split is good if one side stays richer
-in a
-class whatever the attacker does. Say the left side is class 0's (orientation 0): the attacker's best answer is to
+The paper's Algorithm 2 with its Algorithm 1 replaced by the shift theorem. A split is good if one side stays richer in
+a class whatever the attacker does. Say the left side is class 0's (orientation 0): the attacker's best answer is to
 send every class-1 sample that can get there left and every class-0 sample that can get there right, that is, to treat
-each sample as if
-it sat at one end of its reach::
+each sample as if it sat at one end of its reach::
 
     orientation 0 (left is class 0's)    class 0 at x + right reach    class 1 at x - left reach
     orientation 1 (left is class 1's)    class 0 at x - left reach     class 1 at x + right reach
 
-So the best robust split is the better of two ordinary scans over shifted values, keeping only cuts whose orientation
-holds, and samples go to the child where their shifted value falls. Each order is sorted once, before the first node.
+So the best robust split is the better of two ordinary scans over shifted values, keeping only thresholds whose
+orientation holds, and samples go to the child where their shifted value falls. Each order is sorted once, before the
+first node.
 
 ========================  ===========================================================
 paper                     here
@@ -23,10 +22,9 @@ paper                     here
 ========================  ===========================================================
 
 With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an
-attacking
-class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never does: an
-attacker either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes the
-tree's objective the plain mixture of natural and adversarial impurity.
+attacking class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never
+does: an attacker either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes
+the tree's objective the plain mixture of natural and adversarial impurity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +45,7 @@ from hardwood._kernels.grow.scanning import BLOCK
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import pack_sets
 from hardwood.grow.presort import fill_orders, lay_out_moves
-from hardwood.grow.searches import Search, search_categories, search_doubts
+from hardwood.grow.searches import Search, search_categories, search_chen
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -78,7 +76,7 @@ class GrowOptions:
 
 def grow_tree(
     X: np.ndarray,
-    is_one: np.ndarray,
+    class_index: np.ndarray,
     sample_weight: np.ndarray | None,
     class_weight: np.ndarray,
     reach: Reach,
@@ -91,7 +89,7 @@ def grow_tree(
     Parameters
     ----------
     X : float64 (n, features), as `Schema.encode` makes it
-    is_one : uint8 (n,), the class of each row
+    class_index : uint8 (n,), the class of each row
     sample_weight : float64 (n,) or None, positive
     class_weight : float64 (2,)
     """
@@ -105,11 +103,11 @@ def grow_tree(
     else:  # rows stay where they are, and what an attacker could do is left to the search
         moves = lay_out_moves(reach, np.zeros(2, dtype=bool))
         moves = moves._replace(elsewhere=np.ones(len(reach.left), dtype=bool))
-        search = search_doubts(reach, attacks, greedy=options.attacker == "chen-greedy")
+        search = search_chen(reach, attacks, greedy=options.attacker == "chen-greedy")
     with _threads(options.n_threads) as run:
-        samples = _prepare(X, is_one, sample_weight, class_weight, attacks, moves, options, run)
+        samples = _prepare(X, class_index, sample_weight, class_weight, attacks, moves, options, run)
         grower = _Grower(samples, moves, search, limits, run, options.n_threads)
-        grower.plant(is_one, options.seed)
+        grower.plant(class_index, options.seed)
         grower.grow()
     return _harvest(grower, schema, classes)
 
@@ -136,7 +134,7 @@ def _shares(items: tuple[int, int], n_threads: int) -> list[tuple[int, int]]:
 
 def _prepare(
     X: np.ndarray,
-    is_one: np.ndarray,
+    class_index: np.ndarray,
     sample_weight: np.ndarray | None,
     class_weight: np.ndarray,
     attacks: np.ndarray,
@@ -147,14 +145,14 @@ def _prepare(
     """Sort every feature in both orientations, and weigh the samples."""
     rho = options.rho
     splits = attacks & (rho < 1.0)  # classes whose rows are two samples
-    orders = fill_orders(X, is_one, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
+    orders = fill_orders(X, class_index, splits, moves, run, _shares((0, X.shape[1]), options.n_threads))
     class_count = np.where(splits[:, None], [rho, 1.0 - rho], [1.0, 0.0])
     weight = None
     if sample_weight is not None:
-        row_weight = sample_weight * class_weight[is_one]
-        weight = row_weight * class_count[is_one, 0]
+        row_weight = sample_weight * class_weight[class_index]
+        weight = row_weight * class_count[class_index, 0]
         if splits.any():
-            weight = np.concatenate([weight, row_weight * class_count[is_one, 1]])
+            weight = np.concatenate([weight, row_weight * class_count[class_index, 1]])
     return growing.Samples(
         X=frozen(X),
         orders=orders,
@@ -217,18 +215,18 @@ class _Grower:
         self.sides = _lengthen(self.sides, capacity)
         self.frontier = self.frontier._replace(heap=_lengthen(self.frontier.heap, capacity))
 
-    def plant(self, is_one: np.ndarray, seed: int) -> None:
+    def plant(self, class_index: np.ndarray, seed: int) -> None:
         """Make the root."""
         samples = self.samples
         if samples.weight is not None:
-            label = np.tile(is_one, len(samples.weight) // len(is_one))
+            label = np.tile(class_index, len(samples.weight) // len(class_index))
             zero, one = np.bincount(label, samples.weight, minlength=2)
         else:
-            zero, one = np.bincount(is_one, minlength=2) * np.reshape(samples.weights, (2, 2)).sum(axis=1)
+            zero, one = np.bincount(class_index, minlength=2) * np.reshape(samples.weights, (2, 2)).sum(axis=1)
         root = self.nodes[0]
         root["feature"] = root["left"] = root["parent"] = -1
         root["end"] = samples.orders.shape[1]
-        root["zero"], root["one"], root["count"], root["seed"] = zero, one, len(is_one), seed
+        root["zero"], root["one"], root["count"], root["seed"] = zero, one, len(class_index), seed
         self.frontier.sizes[[growing.NODES, growing.LEAVES]] = 1
         # The relative slack lets a gain that equals the bound but for rounding pass, as scikit-learn does.
         self.limits = self.limits._replace(min_gain=self.limits.min_gain * (zero + one) * (1.0 - 1e-12))
@@ -335,7 +333,7 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
     inner = np.flatnonzero(~is_leaf)
     heavier_left[inner] = cover[left[inner]] >= cover[left[inner] + 1]
     left_sets = {}
-    for node in inner[nodes["cut"][inner] < 0].tolist():
+    for node in inner[nodes["first_right"][inner] < 0].tolist():
         labels = schema.categories[feature[node]]
         if labels is not None:
             sides = grower.sides[node, : len(labels) + 1]

@@ -1,6 +1,6 @@
 """The best robust partition of one node's categories.
 
-A sample of category `a` can sit at any category `b` with `seats[a, b]` (its own and those within reach, cut to what
+A sample of category `a` can sit at any category `b` with `seats[a, b]` (its own and those within reach, of those that
 the node's ancestors leave open). For a set L of categories sent left, a mover *meets* L if it can sit in L, and is
 *held* by L if it can sit nowhere else. In orientation 0 (left is class 0's) class-1 movers go left if they meet L,
 class-0 movers only if L holds them; in orientation 1 the roles are swapped. Samples that stay count at their own
@@ -103,9 +103,9 @@ def _count_left(mass, each, c, orientation):
     rows = 0.0
     for a in range(c):
         here = each[a]
-        for label in range(2):
-            moves = here.inside >= 1 + (label == orientation) * (here.places - 1)
-            rows += moves * mass[a, MOVE + ROWS + label] + here.left * mass[a, STAY + ROWS + label]
+        for class_index in range(2):
+            moves = here.inside >= 1 + (class_index == orientation) * (here.places - 1)
+            rows += moves * mass[a, MOVE + ROWS + class_index] + here.left * mass[a, STAY + ROWS + class_index]
     return rows
 
 

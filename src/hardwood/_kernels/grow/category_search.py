@@ -32,7 +32,7 @@ class Categories(NamedTuple):
 
 @part
 def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
-    """Fill in where each category's movers can sit: its reach, cut to what the ancestors leave open."""
+    """Fill in where each category's movers can sit: its reach, as far as the ancestors leave it open."""
     for a in range(c):
         for b in range(c):
             seats[a, b] = reach[begin + a * c + b]
@@ -57,15 +57,15 @@ def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature
     for i in range(start, end):
         entry = orders[slot, i]
         sample = int64(entry & ID_MASK)
-        label = int64(entry >> CLASS_BIT)
+        class_index = int64(entry >> CLASS_BIT)
         stays = int64(sample >= n)
         code = int64(X[sample - n * stays, feature])
-        at = label if attacks[label] and not stays else label + STAY
+        at = class_index if attacks[class_index] and not stays else class_index + STAY
         if weight is None:
-            mass[code, at] += weights[2 * label + stays]
+            mass[code, at] += weights[2 * class_index + stays]
         else:
             mass[code, at] += weight[sample]
-        mass[code, at + ROWS] += parts[2 * label + stays]
+        mass[code, at + ROWS] += parts[2 * class_index + stays]
 
 
 @part
@@ -74,11 +74,11 @@ def _lay_sides(each, orientation, c, attacks, row, found_sides):
     for a in range(c):
         here = each[a]
         bits = IDLE * (1 - here.in_play)
-        for label in range(2):
+        for class_index in range(2):
             stays = moves = 1 - here.left
-            if attacks[label]:
-                moves = int64(here.inside < 1 + (label == orientation) * (here.places - 1))
-            bits |= (2 * stays + moves) << (2 * label)
+            if attacks[class_index]:
+                moves = int64(here.inside < 1 + (class_index == orientation) * (here.places - 1))
+            bits |= (2 * stays + moves) << (2 * class_index)
         found_sides[row, a] = bits
 
 
@@ -93,7 +93,7 @@ def search(samples, slots, categories, limits, nodes, sides, node, first, last, 
     attacks = categories.attacks
     for row in range(found.shape[0]):
         here, top = nodes[node + row], found[row]
-        top.feature, top.cut, top.gain = -1, -1, 0.0
+        top.feature, top.first_right, top.gain = -1, -1, 0.0
         if not is_open(nodes, limits, node + row):
             continue
         totals = (here.zero, here.one, here.count)

@@ -1,8 +1,8 @@
 """The splits of Chen et al. (2019): a threshold between two neighbouring values, scored by what an attacker does there.
 
-The rows whose reach meets both sides of a threshold are in doubt. The attacker's answer is either the worst of four
-cases (nobody moves, all in doubt go left, all go right, all change sides), or he moves rows in doubt one by one. The
-rows themselves go down the tree by their own values.
+The rows whose reach meets both sides of a threshold are ambiguous; together they are the paper's ambiguity set. The
+attacker's answer is either the worst of four cases (nobody moves, all ambiguous rows go left, all go right, all change
+sides), or he moves ambiguous rows one by one. The rows themselves go down the tree by their own values.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from hardwood._kernels.grow.orders import CLASS_BIT, GROUP, ID_MASK
 UP, DOWN, OWN = 0, 1, 2  # where a row may be: moved up, moved down, at its own value
 
 
-class Doubts(NamedTuple):
+class ChenThreat(NamedTuple):
     """How far each class can be moved, and how the attacker answers."""
 
     shift: np.ndarray  # float64 (feature, up or down, class)
@@ -49,16 +49,16 @@ def _weight_of(weight, sample):
 def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached):
     """Add the samples that are left of the threshold when they are moved up, or down."""
     for move in range(2):
-        for label in range(2):
-            k = reached[move, label]
+        for class_index in range(2):
+            k = reached[move, class_index]
             while k < end:
                 sample = int64(orders[slot, k] & ID_MASK)
-                if int64(orders[slot, k] >> CLASS_BIT) == label:
-                    if X[sample, feature] + shift[feature, move, label] > threshold:
+                if int64(orders[slot, k] >> CLASS_BIT) == class_index:
+                    if X[sample, feature] + shift[feature, move, class_index] > threshold:
                         break
-                    left[move, label] += _weight_of(weight, sample)
+                    left[move, class_index] += _weight_of(weight, sample)
                 k += 1
-            reached[move, label] = k
+            reached[move, class_index] = k
 
 
 @inner
@@ -80,7 +80,7 @@ def _worst_of_four(left, weights, node_zero, node_one, criterion, enough):
 
 @inner
 def _move_greedily(left, weights, node_zero, node_one, criterion):
-    """The gain after rows in doubt have moved one by one, always the one that brings both sides' class mix nearest.
+    """The gain after ambiguous rows have moved one by one, always the one that brings both sides' class mix nearest.
 
     With `a` of `n_zero` zeros and `b` of `n_one` ones on the left, the mix is the same where the gap
     `a n_one - b n_zero` is 0. A zero changes the gap by `n_one`, a one by `n_zero`; of two that are equally good the
@@ -114,18 +114,18 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
 
     The index is -1 where no threshold gains more than `floor`.
     """
-    best, best_cut = floor, int64(-1)
+    best, best_first_right = floor, int64(-1)
     start, end, criterion = here.start, here.end, limits.criterion
-    for label in range(2):
-        left[OWN, label] = 0.0
+    for class_index in range(2):
+        left[OWN, class_index] = 0.0
         for move in range(2):
-            left[move, label] = 0.0
-            reached[move, label] = start
-    for cut in range(start + 1, end):
-        before, after = orders[slot, cut - 1], orders[slot, cut]
+            left[move, class_index] = 0.0
+            reached[move, class_index] = start
+    for first_right in range(start + 1, end):
+        before, after = orders[slot, first_right - 1], orders[slot, first_right]
         sample = int64(before & ID_MASK)
         left[OWN, int64(before >> CLASS_BIT)] += _weight_of(weight, sample)
-        if not after & GROUP or cut - start < limits.min_leaf or end - cut < limits.min_leaf:
+        if not after & GROUP or first_right - start < limits.min_leaf or end - first_right < limits.min_leaf:
             continue
         low, high = X[sample, feature], X[int64(after & ID_MASK), feature]
         middle = 0.5 * low + 0.5 * high
@@ -136,8 +136,8 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
         else:
             score = _worst_of_four(left, weights, here.zero, here.one, criterion, best)
         if score > best:
-            best, best_cut = score, cut
-    return best, best_cut
+            best, best_first_right = score, first_right
+    return best, best_first_right
 
 
 @inner
@@ -149,7 +149,7 @@ def _class_weights(weight, weights):
 
 
 @kernel
-def search(samples, slots, doubts, limits, nodes, sides, node, first, last, features, tally, found, found_sides):
+def search(samples, slots, threat, limits, nodes, sides, node, first, last, features, tally, found, found_sides):
     """Find the best splits of `node` and those that follow it, one for each record of `found`.
 
     Tries the features `first` to `last` in the order drawn. `sides` and `found_sides` are for splits by categories,
@@ -166,9 +166,9 @@ def search(samples, slots, doubts, limits, nodes, sides, node, first, last, feat
             if top.feature >= 0 and k >= limits.max_features:
                 break
             feature = features[k]
-            score, cut = _scan(
+            score, first_right = _scan(
                 samples.X, samples.orders, slots[feature, 0], feature, samples.weight, weights, here, limits,
-                doubts.shift, doubts.greedy, tally.left, tally.reached, top.gain,
+                threat.shift, threat.greedy, tally.left, tally.reached, top.gain,
             )  # fmt: skip
-            if cut >= 0:
-                top.feature, top.cut, top.gain = feature, cut, score
+            if first_right >= 0:
+                top.feature, top.first_right, top.gain = feature, first_right, score

@@ -64,15 +64,15 @@ NODES, EVALUATED, WAITING, LEAVES = 0, 1, 2, 3
 
 @part
 def _threshold(X, orders, slot, shift, here):
-    """Halfway between the samples on either side of the cut.
+    """Halfway between the last sample on the left and the first on the right.
 
     A sample that reaches the node reaches into its interval (low, high], so only those that the attacker would move
-    away from the cut can sit beyond it: class 1 below and class 0 above, in orientation 0. A cut that had nothing
-    else on one side would have the wrong orientation. So both neighbours of a cut that gains lie inside, and nothing
-    has to be clipped.
+    away from the threshold can sit beyond it: class 1 below and class 0 above, in orientation 0. A threshold that had
+    nothing else on one side would have the wrong orientation. So both neighbours of a threshold that gains lie inside,
+    and nothing has to be clipped.
     """
-    low = position(X, shift, here.feature, here.orientation, orders[slot, here.cut - 1])
-    high = position(X, shift, here.feature, here.orientation, orders[slot, here.cut])
+    low = position(X, shift, here.feature, here.orientation, orders[slot, here.first_right - 1])
+    high = position(X, shift, here.feature, here.orientation, orders[slot, here.first_right])
     middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
 
@@ -83,7 +83,8 @@ def _search(samples, moves, limits, here, first, last, work):
 
     Where features are searched elsewhere, the best split found there is in it already.
     """
-    other, other_orientation, other_cut, other_gain = here.feature, here.orientation, here.cut, here.gain
+    other, other_orientation = here.feature, here.orientation
+    other_first_right, other_gain = here.first_right, here.gain
     here.feature, here.gain = -1, 0.0
     slots = moves.slots
     for k in range(first, last):
@@ -92,18 +93,20 @@ def _search(samples, moves, limits, here, first, last, work):
         feature = work.features[k]
         if moves.elsewhere[feature]:
             if feature == other and other_gain > here.gain:
-                here.feature, here.orientation, here.cut, here.gain = other, other_orientation, other_cut, other_gain
+                here.feature, here.orientation = other, other_orientation
+                here.first_right, here.gain = other_first_right, other_gain
             continue
         n_orders = 1 + (slots[feature, 0] != slots[feature, 1])  # one order serves both orientations
         for orientation in range(n_orders):
-            score, cut = scan(
+            score, first_right = scan(
                 samples.orders, slots[feature, orientation], here.start, here.end, samples.X.shape[0], samples.weight,
                 samples.weights, samples.parts, here.zero, here.one, here.count,
                 (n_orders - 1) * (1.0 - 2.0 * orientation), limits.criterion, limits.min_leaf, here.gain, work.counts,
                 work.bounds,
             )  # fmt: skip
-            if cut >= 0:
-                here.feature, here.orientation, here.cut, here.gain = feature, orientation, cut, score
+            if first_right >= 0:
+                here.feature, here.orientation = feature, orientation
+                here.first_right, here.gain = first_right, score
 
 
 @part
@@ -120,7 +123,7 @@ def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node):
     here = nodes[node]
     if here.feature < 0 or here.gain < limits.min_gain:
         return
-    if here.cut >= 0:
+    if here.first_right >= 0:
         here.threshold = _threshold(X, orders, slots[here.feature, here.orientation], shift, here)
     at = sizes[WAITING]
     sizes[WAITING] += 1
@@ -153,23 +156,23 @@ def _pop(nodes, best_first, heap, sizes):
 def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally):
     """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
     here = nodes[node]
-    n, cut, feature = X.shape[0], here.cut, here.feature
+    n, first_right, feature = X.shape[0], here.first_right, here.feature
     for cell in range(tally.shape[0]):
         tally[cell] = 0.0
     n_left = 0
     for i in range(here.start, here.end):
         entry = orders[slot, i]
         sample = int64(entry & ID_MASK)
-        label = int64(entry >> CLASS_BIT)
+        class_index = int64(entry >> CLASS_BIT)
         kind = int64(sample >= n)
-        right = int64(i >= cut)
-        if cut < 0:
+        right = int64(i >= first_right)
+        if first_right < 0:
             code = int64(X[sample - n * kind, feature])
-            right = int64(sides[node, code] >> (2 * label + kind)) & 1
+            right = int64(sides[node, code] >> (2 * class_index + kind)) & 1
         word, bit = uint64(sample >> 5), uint32(1) << uint32(sample & 31)
         side[word] = side[word] | bit if right else side[word] & ~bit
         n_left += 1 - right
-        cell = 4 * right + 2 * label + kind
+        cell = 4 * right + 2 * class_index + kind
         tally[cell] += 1.0
         if weight is not None:
             tally[cell + 8] += weight[sample]
@@ -213,8 +216,8 @@ def _divide(orders, slots, side, nodes, node, first, last, spill):
     here = nodes[node]
     for feature in range(first, last):
         for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
-            if feature == here.feature and orientation == here.orientation and here.cut >= 0:
-                continue  # the cut divides this order already
+            if feature == here.feature and orientation == here.orientation and here.first_right >= 0:
+                continue  # this order is divided already
             slot = slots[feature, orientation]
             partition(orders[slot], here.start, here.end, side, spill)
 

@@ -13,7 +13,7 @@ NODE = np.dtype(
         ("feature", np.int64),  # the split found; -1 where none is worth it
         ("threshold", np.float64),
         ("orientation", np.int64),
-        ("cut", np.int64),  # where the split divides its order; -1 for a split by categories
+        ("first_right", np.int64),  # the first position of its order on the right; -1 for a split by categories
         ("gain", np.float64),
         ("left", np.int64),  # the right child is the next node; -1 while unsplit
         ("parent", np.int64),

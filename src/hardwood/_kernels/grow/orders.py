@@ -51,7 +51,7 @@ def _starts(at, previous, slack, tolerance):
 
 @part
 def _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shift):
-    """The foremost of the next moving zero, moving one and staying sample: (entry, position, is one, is staying).
+    """The foremost of the next moving zero, moving one and staying sample: (entry, position, from ones, from staying).
 
     Chosen without a branch: which comes next is close to a coin flip, and a mispredicted branch costs more than the
     whole step. Whoever moves without limit is kept from the infinite ends of the runs, which do not move.
@@ -61,11 +61,11 @@ def _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shif
     zero_at, one_at = zero + zero_shift, one + one_shift
     zero_at, one_at = zero_at if zero_at < LAST else LAST, one_at if one_at < LAST else LAST
     zero_at, one_at = zero if zero > LAST else zero_at, one if one > LAST else one_at
-    is_one = one_at < zero_at
-    at, entry = one_at if is_one else zero_at, one_entry if is_one else zero_entry
-    is_staying = still < at
-    at, entry = still if is_staying else at, still_entry if is_staying else entry
-    return entry, at, is_one & (not is_staying), is_staying
+    from_ones = one_at < zero_at
+    at, entry = one_at if from_ones else zero_at, one_entry if from_ones else zero_entry
+    from_staying = still < at
+    at, entry = still if from_staying else at, still_entry if from_staying else entry
+    return entry, at, from_ones & (not from_staying), from_staying
 
 
 @inner
@@ -80,12 +80,14 @@ def _merge(moving, moving_at, n_zero, staying, staying_at, zero_shift, one_shift
     slack = tolerance * size
     a, b, c, previous = uint64(0), uint64(n_zero + 1), uint64(0), np.nan
     for k in range(uint64(orders.shape[1])):
-        entry, at, is_one, is_staying = _first(moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shift)
+        entry, at, from_ones, from_staying = _first(
+            moving, moving_at, staying, staying_at, a, b, c, zero_shift, one_shift
+        )
         orders[slot, k] = entry | (_starts(at, previous, slack, tolerance) << GROUP_BIT)
         previous = at
-        a += uint64(not (is_one | is_staying))
-        b += uint64(is_one)
-        c += uint64(is_staying)
+        a += uint64(not (from_ones | from_staying))
+        b += uint64(from_ones)
+        c += uint64(from_staying)
 
 
 class Scratch(NamedTuple):
@@ -139,16 +141,16 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is
         zero, one, stay = 0, n_zero + 1, 0
         for k in range(n):
             entry, value = uint32(entries[k] & LOW_HALF), values[k]
-            label = int64(entry >> CLASS_BIT)
-            to = one if label else zero
+            class_index = int64(entry >> CLASS_BIT)
+            to = one if class_index else zero
             moving[to] = entry
             moving_at[to] = value
-            one += label
-            zero += 1 - label
+            one += class_index
+            zero += 1 - class_index
             # Never further than what has been read; what does not stay is overwritten.
             entries[stay] = uint64(entry + uint32(n))
             values[stay] = value
-            stay += int64(stays[label])
+            stay += int64(stays[class_index])
         moving_at[n_zero] = moving_at[n + 1] = values[stay] = np.inf
         for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
             _merge(

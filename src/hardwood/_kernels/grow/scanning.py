@@ -30,12 +30,12 @@ def _weigh(counts, block, more, table):
 @inner
 def _scan_block(
     orders, slot, begin, end, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign, criterion,
-    min_leaf, best, best_cut,
+    min_leaf, best, best_first_right,
 ):  # fmt: skip
-    """Try every cut behind samples `begin` to `end`, which are a block.
+    """Try every threshold behind samples `begin` to `end`, which are a block.
 
     With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per
-    sample and compared by cross-multiplication; the few cuts that pass are scored from the counts, which are exact.
+    sample and compared by cross-multiplication; the few thresholds that pass are scored from the exact counts.
     """
     node = node_zero + node_one
     noise = ROUNDING * node_zero * node_one
@@ -49,13 +49,13 @@ def _scan_block(
     for i in range(uint64(begin), uint64(end)):
         entry = following
         following = orders[slot, i + step]
-        label = int64(entry >> CLASS_BIT)
+        class_index = int64(entry >> CLASS_BIT)
         stays = int64(int64(entry & ID_MASK) >= n)
-        moving, staying = one_moving if label else zero_moving, one_staying if label else zero_staying
+        moving, staying = one_moving if class_index else zero_moving, one_staying if class_index else zero_staying
         weight = staying if stays else moving
         left += weight
-        imbalance += weight * (-node_zero if label else node_one)
-        more += int64(1) << (32 * label + 16 * stays)
+        imbalance += weight * (-node_zero if class_index else node_one)
+        more += int64(1) << (32 * class_index + 16 * stays)
         if not following & GROUP:
             continue
         if criterion == GINI:
@@ -65,16 +65,16 @@ def _scan_block(
                 continue
         zero, one = _weigh(counts, block, more, weights)
         score = gain(criterion, sign, zero, one, node_zero, node_one)
-        cut = int64(i + step)
-        if score < best or (score == best and not cut < best_cut):
+        first_right = int64(i + step)
+        if score < best or (score == best and not first_right < best_first_right):
             continue
         if min_leaf > 0.0:
             zero, one = _weigh(counts, block, more, rows)
             if zero + one < min_leaf or node_rows - zero - one < min_leaf:
                 continue
-        best, best_cut = score, cut
+        best, best_first_right = score, first_right
         numerator = best * node
-    return best, best_cut
+    return best, best_first_right
 
 
 @inner
@@ -87,10 +87,10 @@ def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
         ones, staying = 0, 0
         if split:
             for i in range(uint64(begin), uint64(end)):
-                label = int64(orders[slot, i] >> CLASS_BIT)
+                class_index = int64(orders[slot, i] >> CLASS_BIT)
                 stays = int64(int64(orders[slot, i] & ID_MASK) >= n)
-                ones += label
-                staying += stays + ((label & stays) << 32)  # two counts in one
+                ones += class_index
+                staying += stays + ((class_index & stays) << 32)  # two counts in one
         else:
             for i in range(uint64(begin), uint64(end)):
                 ones += int64(orders[slot, i] >> CLASS_BIT)
@@ -104,7 +104,7 @@ def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
 
 @inner
 def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
-    """No cut between two blocks gains more: the gain is convex, so its maximum is at a corner of what can be left."""
+    """Bound the gains of a run of blocks: the gain is convex, so its maximum is at a corner of what can be left."""
     zero, one = _weigh(counts, block, int64(0), weights)
     all_zero, all_one = _weigh(counts, after, int64(0), weights)
     bound = 0.0
@@ -120,8 +120,8 @@ def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
 def _scan_weights(
     orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
 ):
-    """Best cut where every sample has a weight of its own: see `scan`."""
-    best, best_cut = floor, int64(-1)
+    """Best threshold where every sample has a weight of its own: see `scan`."""
+    best, best_first_right = floor, int64(-1)
     left_zero, left_one, left_rows = 0.0, 0.0, 0.0
     for i in range(start, end - 1):
         sample = int64(orders[slot, i] & ID_MASK)
@@ -135,8 +135,8 @@ def _scan_weights(
             continue
         score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
         if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
-            best, best_cut = score, i + 1
-    return best, best_cut
+            best, best_first_right = score, i + 1
+    return best, best_first_right
 
 
 @inner
@@ -144,12 +144,12 @@ def scan(
     orders, slot, start, end, n, weight, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
     floor, counts, bounds,
 ):  # fmt: skip
-    """Best cut of a node's samples on one order, which weigh what `weight` says, or `weights` if it is None.
+    """Best threshold of a node's samples on one order, which weigh what `weight` says, or `weights` if it is None.
 
-    Returns (gain, index of the first sample on the right); the index is -1 where no cut gains more than `floor`.
+    Returns (gain, index of the first sample on the right); the index is -1 where no threshold gains more than `floor`.
 
     Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
-    first, and only the blocks that may hold a better cut than the best known are looked into.
+    first, and only the blocks that may hold a better threshold than the best known are looked into.
     """
     if weight is not None:
         return _scan_weights(
@@ -157,11 +157,11 @@ def scan(
         )
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
-    best, best_cut = floor, int64(-1)
+    best, best_first_right = floor, int64(-1)
     if n_blocks <= 1:
         return _scan_block(
             orders, slot, start, last, n, counts, int64(0), weights, rows, node_zero, node_one, node_rows, sign,
-            criterion, min_leaf, best, best_cut,
+            criterion, min_leaf, best, best_first_right,
         )  # fmt: skip
     _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
     promising, n_groups = 0, (n_blocks + BLOCKS - 1) // BLOCKS
@@ -179,8 +179,8 @@ def scan(
                 continue
             begin = start + block * BLOCK
             stop = begin + BLOCK if begin + BLOCK < last else last
-            best, best_cut = _scan_block(
+            best, best_first_right = _scan_block(
                 orders, slot, begin, stop, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign,
-                criterion, min_leaf, best, best_cut,
+                criterion, min_leaf, best, best_first_right,
             )  # fmt: skip
-    return best, best_cut
+    return best, best_first_right

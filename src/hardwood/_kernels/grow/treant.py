@@ -35,14 +35,14 @@ class Entries(NamedTuple):
 
     row: np.ndarray  # int64
     resident: np.ndarray  # bool
-    one: np.ndarray  # int64: the class
+    class_index: np.ndarray  # int64
     weight: np.ndarray  # float64
     lower: np.ndarray  # float64: no leaf that the row can get to may have a value below this
     upper: np.ndarray  # float64: or above this
     spent: np.ndarray  # float64: what it costs to get here
 
 
-class Rivals(NamedTuple):
+class SplitGroups(NamedTuple):
     """What is compared between candidates. First index: left only, right only, either; second index: the class."""
 
     weight: np.ndarray  # float64 (3, 2)
@@ -64,9 +64,9 @@ def _best_value(zero, one, low, high):
 
 
 @inner
-def solve(rivals, min_leaf, kind):
+def solve(groups, min_leaf, kind):
     """The least loss under attack of a split, and the values of its children; the loss is inf if it gains nothing."""
-    weight, number, bounds = rivals.weight, rivals.number, rivals.bounds
+    weight, number, bounds = groups.weight, groups.number, groups.bounds
     for order in range(2):  # 0: the left value is the smaller one
         goes_left = 1 - order  # the class that is worse off on the left
         goes_right = order
@@ -89,7 +89,7 @@ def solve(rivals, min_leaf, kind):
 def solve_candidates(weight, number, bounds, min_leaf, kind, loss, left, right):
     """Solve candidates one by one; the leading index of every array is the candidate."""
     for k in range(weight.shape[0]):
-        loss[k], left[k], right[k] = solve(Rivals(weight[k], number[k], bounds[k]), min_leaf, kind)
+        loss[k], left[k], right[k] = solve(SplitGroups(weight[k], number[k], bounds[k]), min_leaf, kind)
 
 
 @kernel
@@ -116,29 +116,29 @@ def find_ends(table, entries, node_low, node_high, limit, begin, end, low, high)
 
 
 @part
-def _move(rivals, entries, i, source, target):
+def _move(groups, entries, i, source, target):
     """Count a resident in another group."""
     if entries.resident[i]:
-        one = entries.one[i]
-        rivals.weight[source, one] -= entries.weight[i]
-        rivals.number[source, one] -= 1
-        rivals.weight[target, one] += entries.weight[i]
-        rivals.number[target, one] += 1
-        if rivals.number[source, one] == 0:
-            rivals.weight[source, one] = 0.0  # not what rounding has left
+        class_index = entries.class_index[i]
+        groups.weight[source, class_index] -= entries.weight[i]
+        groups.number[source, class_index] -= 1
+        groups.weight[target, class_index] += entries.weight[i]
+        groups.number[target, class_index] += 1
+        if groups.number[source, class_index] == 0:
+            groups.weight[source, class_index] = 0.0  # not what rounding has left
 
 
 @inner
-def _begin(entries, rivals):
+def _begin(entries, groups):
     """Everybody can go right only, and nobody bounds the left value."""
-    rivals.weight[:] = 0.0
-    rivals.number[:] = 0
-    rivals.bounds[:, 0] = -np.inf
-    rivals.bounds[:, 1] = np.inf
+    groups.weight[:] = 0.0
+    groups.number[:] = 0
+    groups.bounds[:, 0] = -np.inf
+    groups.bounds[:, 1] = np.inf
     for i in range(entries.row.shape[0]):
         if entries.resident[i]:
-            rivals.weight[1, entries.one[i]] += entries.weight[i]
-            rivals.number[1, entries.one[i]] += 1
+            groups.weight[1, entries.class_index[i]] += entries.weight[i]
+            groups.number[1, entries.class_index[i]] += 1
 
 
 @inner
@@ -151,35 +151,35 @@ def _bounds_from_here(entries, by_high, tail):
 
 
 @inner
-def _scan(entries, low, high, by_low, by_high, thresholds, min_leaf, kind, rivals, tail):
+def _scan(entries, low, high, by_low, by_high, thresholds, min_leaf, kind, groups, tail):
     """The best of a feature's thresholds, which come in ascending order: (loss, threshold, left value, right value)."""
     n, i, j = low.shape[0], 0, 0
     best = (np.inf, 0.0, 0.0, 0.0)
-    _begin(entries, rivals)
+    _begin(entries, groups)
     _bounds_from_here(entries, by_high, tail)
     for threshold in thresholds:
         # From its low end on an entry can go left, from its high end on it can no longer go right.
         while i < n and low[by_low[i]] <= threshold:
             entry = by_low[i]
-            _move(rivals, entries, entry, 1, 2)
-            rivals.bounds[0, 0] = max(rivals.bounds[0, 0], entries.lower[entry])
-            rivals.bounds[0, 1] = min(rivals.bounds[0, 1], entries.upper[entry])
+            _move(groups, entries, entry, 1, 2)
+            groups.bounds[0, 0] = max(groups.bounds[0, 0], entries.lower[entry])
+            groups.bounds[0, 1] = min(groups.bounds[0, 1], entries.upper[entry])
             i += 1
         while j < n and high[by_high[j]] <= threshold:
-            _move(rivals, entries, by_high[j], 2, 0)
+            _move(groups, entries, by_high[j], 2, 0)
             j += 1
         if j == n:
             break
         if i > 0:
-            rivals.bounds[1, 0], rivals.bounds[1, 1] = tail[0, j], tail[1, j]
-            loss, left, right = solve(rivals, min_leaf, kind)
+            groups.bounds[1, 0], groups.bounds[1, 1] = tail[0, j], tail[1, j]
+            loss, left, right = solve(groups, min_leaf, kind)
             if loss < best[0]:
                 best = (loss, threshold, left, right)
     return best
 
 
 @kernel
-def find_threshold(table, entries, low, high, by_low, by_high, thresholds, begin, min_leaf, kind, rivals, tail):
+def find_threshold(table, entries, low, high, by_low, by_high, thresholds, begin, min_leaf, kind, groups, tail):
     """The best split over features, the first of which is `begin`: (loss, feature, threshold, left, right value).
 
     low, high : float64 (feature, entry), by_low, by_high : their orders. thresholds : float64 (feature, candidate).
@@ -190,7 +190,7 @@ def find_threshold(table, entries, low, high, by_low, by_high, thresholds, begin
         if table.start[feature] == table.start[feature + 1]:
             continue
         loss, threshold, left, right = _scan(
-            entries, low[k], high[k], by_low[k], by_high[k], thresholds[k], min_leaf, kind, rivals, tail
+            entries, low[k], high[k], by_low[k], by_high[k], thresholds[k], min_leaf, kind, groups, tail
         )
         if loss < best[0]:
             best = (loss, np.int64(feature), threshold, left, right)
