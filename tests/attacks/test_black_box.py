@@ -10,7 +10,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from hardwood import ThreatModel, attack, black_box_attack, is_vulnerable, transfer_attack
-from hardwood.attacks.black_box import Target, _OutOfQueriesError, _Quest
+from hardwood.attacks.black_box import Target, _OutOfQueriesError, _QueryAttack
 
 needs_art = pytest.mark.skipif(find_spec("art") is None, reason="the Adversarial Robustness Toolbox is an extra")
 
@@ -99,45 +99,45 @@ class TestTransfer:
 class TestQuest:
     """What the toolbox is let in on: a cube, a count and no more."""
 
-    def quest(self, case: Case, threat: Any, max_queries: int) -> _Quest:
+    def query_attack(self, case: Case, threat: Any, max_queries: int) -> _QueryAttack:
         model, X, y = case
         target = Target(model, X, y, threat)
-        return _Quest(target, int(np.flatnonzero(~target.is_wrong)[0]), np.inf, max_queries)
+        return _QueryAttack(target, int(np.flatnonzero(~target.is_wrong)[0]), np.inf, max_queries)
 
     def test_no_more_queries_than_allowed(self, forest: Case) -> None:
-        quest = self.quest(forest, 5.0, 100)
+        query_attack = self.query_attack(forest, 5.0, 100)
         cube = np.random.default_rng(0).random((70, 3))
-        assert quest.answer(cube).shape == (70, 2)
+        assert query_attack.answer(cube).shape == (70, 2)
         with pytest.raises(_OutOfQueriesError):
-            quest.answer(cube)
-        assert quest.left == 0
+            query_attack.answer(cube)
+        assert query_attack.left == 0
         with pytest.raises(_OutOfQueriesError):
-            quest.answer(cube[:1])
+            query_attack.answer(cube[:1])
 
     def test_the_cube_is_the_reach(self, forest: Case) -> None:
         """Corners, centre and points beyond: all that is asked is in reach; fixed features stay as they are."""
-        quest = self.quest(forest, [0.5, None, (0.0, 1.0)], 1000)
-        assert quest.movable.tolist() == [0, 2]
+        query_attack = self.query_attack(forest, [0.5, None, (0.0, 1.0)], 1000)
+        assert query_attack.movable.tolist() == [0, 2]
         asked: list[np.ndarray] = []
-        predict = quest.target.predict
-        quest.target.predict = lambda matrix: (asked.append(matrix), predict(matrix))[1]  # type: ignore[method-assign]
-        quest.answer(np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [-3.0, 7.0]], dtype=np.float32))
+        predict = query_attack.target.predict
+        query_attack.target.predict = lambda matrix: (asked.append(matrix), predict(matrix))[1]  # type: ignore[method-assign]
+        query_attack.answer(np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [-3.0, 7.0]], dtype=np.float32))
         points = asked[0]
-        rows = np.tile(quest.row, (4, 1))
+        rows = np.tile(query_attack.row, (4, 1))
         assert ThreatModel([0.5, None, (0.0, 1.0)]).contains(rows, points).all()
-        np.testing.assert_array_equal(points[0], quest.row - np.array([0.5, 0.0, 0.0]))
-        np.testing.assert_array_equal(points[1], quest.row + np.array([0.5, 0.0, 1.0]))
+        np.testing.assert_array_equal(points[0], query_attack.row - np.array([0.5, 0.0, 0.0]))
+        np.testing.assert_array_equal(points[1], query_attack.row + np.array([0.5, 0.0, 1.0]))
 
     def test_the_nearest_example_is_remembered(self, forest: Case) -> None:
-        quest = self.quest(forest, 3.0, 5000)
+        query_attack = self.query_attack(forest, 3.0, 5000)
         cube = np.random.default_rng(0).random((500, 3))
-        classes = quest.answer(cube).argmax(axis=1)
-        points = quest.low + cube * (quest.high - quest.low)
-        wrong = points[classes != quest.label]
+        classes = query_attack.answer(cube).argmax(axis=1)
+        points = query_attack.low + cube * (query_attack.high - query_attack.low)
+        wrong = points[classes != query_attack.label]
         assert len(wrong)
-        assert quest.best is not None
-        nearest = np.abs(wrong - quest.row).max(axis=1).min()
-        np.testing.assert_allclose(np.abs(quest.best - quest.row).max(), nearest)
+        assert query_attack.best is not None
+        nearest = np.abs(wrong - query_attack.row).max(axis=1).min()
+        np.testing.assert_allclose(np.abs(query_attack.best - query_attack.row).max(), nearest)
 
 
 @needs_art

@@ -31,14 +31,14 @@ class Trees(NamedTuple):
     category_words: np.ndarray
 
 
-@kernel
+@inner
 def in_left_set(trees, node, code):
     """Whether a categorical node sends this category left."""
     word = trees.category_words[trees.nodes[node].category_start + (code >> 6)]
     return (word >> np.uint64(code & 63)) & np.uint64(1) != 0
 
 
-@kernel
+@inner
 def goes_left(trees, node, x):
     """Whether a value goes to the left child of an inner node."""
     here = trees.nodes[np.uintp(node)]
@@ -49,7 +49,7 @@ def goes_left(trees, node, x):
     return in_left_set(trees, node, np.int64(x))
 
 
-@kernel
+@inner
 def find_leaf(trees, X, row, tree):
     """The leaf a row ends in."""
     node = trees.root[tree]

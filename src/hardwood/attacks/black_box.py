@@ -85,11 +85,11 @@ def black_box_attack(
     examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
     found = target.is_wrong.copy()
     for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.label]):
-        quest = _Quest(target, row, norm, max_queries)
-        if len(quest.movable):
-            _run(toolbox, method, norm, quest, int(generator.randint(np.iinfo(np.int32).max)))
-        if quest.best is not None:
-            found[row], examples[row] = True, quest.best
+        query_attack = _QueryAttack(target, row, norm, max_queries)
+        if len(query_attack.movable):
+            _run(toolbox, method, norm, query_attack, int(generator.randint(np.iinfo(np.int32).max)))
+        if query_attack.best is not None:
+            found[row], examples[row] = True, query_attack.best
     return target.result(found, examples, norm)
 
 
@@ -141,7 +141,7 @@ class _OutOfQueriesError(Exception):
     """The attack has asked as often as it may."""
 
 
-class _Quest:
+class _QueryAttack:
     """The attack of one row: answers what the toolbox asks, counts, and remembers the nearest example."""
 
     def __init__(self, target: Target, row: int, norm: float, max_queries: int) -> None:
@@ -199,13 +199,13 @@ def _load_toolbox() -> ModuleType:
     return art
 
 
-def _run(toolbox: ModuleType, method: str, norm: float, quest: _Quest, seed: int) -> None:
-    """Let the toolbox ask until it is done or out of queries; the quest remembers what comes up.
+def _run(toolbox: ModuleType, method: str, norm: float, query_attack: _QueryAttack, seed: int) -> None:
+    """Let the toolbox ask until it is done or out of queries; the query attack remembers the nearest example.
 
     The first example is drawn here: the toolbox would draw it from a generator that cannot be seeded.
     """
     classifier = toolbox.estimators.classification.BlackBoxClassifier(
-        quest.answer, (len(quest.movable),), len(quest.target.classes), clip_values=(0.0, 1.0)
+        query_attack.answer, (len(query_attack.movable),), len(query_attack.target.classes), clip_values=(0.0, 1.0)
     )
     evasion = toolbox.attacks.evasion
     attacks: dict[str, Callable[[], Any]] = {
@@ -215,11 +215,13 @@ def _run(toolbox: ModuleType, method: str, norm: float, quest: _Quest, seed: int
     before = np.random.get_state()  # noqa: NPY002 - the toolbox draws from the global generator
     np.random.seed(seed)  # noqa: NPY002
     try:
-        draws = np.random.random((DRAWS, len(quest.movable)))  # noqa: NPY002
+        draws = np.random.random((DRAWS, len(query_attack.movable)))  # noqa: NPY002
         draws[::2] = draws[::2] > 0.5  # corners: as far as the attacker can go
-        quest.answer(draws)
-        if quest.best is not None:
-            attacks[method]().generate(quest.in_cube(quest.row), x_adv_init=quest.in_cube(quest.best))
+        query_attack.answer(draws)
+        if query_attack.best is not None:
+            attacks[method]().generate(
+                query_attack.in_cube(query_attack.row), x_adv_init=query_attack.in_cube(query_attack.best)
+            )
     except _OutOfQueriesError:
         pass
     finally:

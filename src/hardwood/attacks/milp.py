@@ -27,14 +27,14 @@ def attack_by_milp(
 
 def _attack_row(milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, label: int, deadline: float) -> Answer:
     """Find the nearest example of one row over all other classes."""
-    chase = _Chase(milp, norm, weight, Box.of_row(milp.reach, row, label), label, deadline)
+    nearest = _NearestByMilp(milp, norm, weight, Box.of_row(milp.reach, row, label), label, deadline)
     for rival in milp.rivals(label):
-        chase.pursue(rival)
-    status = FOUND if chase.example is not None else NONE if chase.lower == np.inf else UNFINISHED
-    return Answer(status, np.inf, chase.example, chase.lower)
+        nearest.approach(rival)
+    status = FOUND if nearest.example is not None else NONE if nearest.lower == np.inf else UNFINISHED
+    return Answer(status, np.inf, nearest.example, nearest.lower)
 
 
-class _Chase:
+class _NearestByMilp:
     """The nearest example of a row so far, and the distance below which there is none."""
 
     def __init__(self, milp: Milp, norm: float, weight: np.ndarray, box: Box, label: int, deadline: float) -> None:
@@ -44,7 +44,7 @@ class _Chase:
         self.distance = np.inf
         self.lower = np.inf
 
-    def pursue(self, rival: Rival) -> None:
+    def approach(self, rival: Rival) -> None:
         """Look for examples of one other class, near the row first: small problems are solved much faster.
 
         An example no further than some limit changes no feature by more. So once the nearest example with such small
