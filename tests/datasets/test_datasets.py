@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold
 
-from hardwood.datasets import _load, _openml, list_datasets, load_dataset
-from hardwood.datasets._catalogue import CATALOGUE
+from hardwood.datasets import list_datasets, load_dataset, loading
+from hardwood.datasets.catalogue import CATALOGUE
+from hardwood.datasets.openml import _grouped_by_class
 
 # name: (rows, features, rows of class 1, CRC-32 of the values in row order, where bundled)
 TABLES = {
@@ -380,7 +381,7 @@ def test_a_table_from_openml_takes_the_form_of_the_files(openml, monkeypatch):
 @given(st.permutations([0] * 5 + [1] * 5), st.lists(st.integers(0, 1), max_size=20))
 def test_grouping_rows_by_class_keeps_the_folds(start, rest):
     target = np.array(start + rest)
-    order = _openml._grouped_by_class(target)
+    order = _grouped_by_class(target)
     assert sorted(order) == list(range(target.size))
     folds = StratifiedKFold(5, shuffle=True, random_state=1)
     before = [set(test) for _, test in folds.split(target, target)]
@@ -421,6 +422,6 @@ def test_openml_out_of_reach(openml, monkeypatch, failure):
 
 
 def test_examples_in_the_docstrings():
-    results = doctest.testmod(_load)
+    results = doctest.testmod(loading)
     assert results.attempted > 0
     assert results.failed == 0

@@ -1,5 +1,5 @@
 """Tables to try things on: the paper's fourteen and one more, in raw units."""
 
-from hardwood.datasets._load import list_datasets, load_dataset
+from hardwood.datasets.loading import list_datasets, load_dataset
 
 __all__ = ["list_datasets", "load_dataset"]

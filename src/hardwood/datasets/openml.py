@@ -5,7 +5,7 @@ from http.client import HTTPException
 
 import numpy as np
 
-from hardwood.datasets._catalogue import OpenMLSource
+from hardwood.datasets.catalogue import OpenMLSource
 
 
 def fetch(source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:

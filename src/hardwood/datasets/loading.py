@@ -12,8 +12,8 @@ from typing import IO
 import numpy as np
 from sklearn.utils import Bunch
 
-from hardwood.datasets import _openml
-from hardwood.datasets._catalogue import CATALOGUE, OpenMLSource, TableEntry
+from hardwood.datasets import openml
+from hardwood.datasets.catalogue import CATALOGUE, OpenMLSource, TableEntry
 
 _FOLDER_VARIABLE = "HARDWOOD_DATA"
 
@@ -127,7 +127,7 @@ def _load_unbundled(entry: TableEntry, source: OpenMLSource) -> tuple[np.ndarray
         origin = str(path)
     else:
         try:
-            data, target = _openml.fetch(source)
+            data, target = openml.fetch(source)
         except ConnectionError as error:
             raise ConnectionError(
                 f"{entry.name!r} is not bundled and {error}. Set {_FOLDER_VARIABLE} to a folder "
