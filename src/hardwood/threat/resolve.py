@@ -1,4 +1,4 @@
-"""A threat model's words laid out for one table: which column, which category, which arrays."""
+"""A threat model's words resolved for one table: which column, which category, which arrays."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -73,7 +73,7 @@ def extend_schema(entries: Sequence[Any], rules: PlacedRules, schema: Schema) ->
     return replace(schema, categories=tuple(categories))
 
 
-def lay_out_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
+def resolve_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
     """Turn one entry per feature into arrays."""
     if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
         left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
@@ -100,8 +100,8 @@ def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:
     return allowed
 
 
-def lay_out_rules(rules: PlacedRules, free: Reach, schema: Schema, budget: float, repeat: bool) -> PricedReach:
-    """Lay out rules, each with the position of its feature, for one table."""
+def resolve_rules(rules: PlacedRules, free: Reach, schema: Schema, budget: float, repeat: bool) -> PricedReach:
+    """Turn rules, each with the position of its feature, into arrays."""
     numerical: list[NumberRules | None] = []
     categorical: list[np.ndarray | None] = []
     for feature, labels in enumerate(schema.categories):

@@ -23,9 +23,9 @@ from hardwood.threat.resolve import (
     check_categories_known,
     check_kind,
     extend_schema,
-    lay_out_reach,
-    lay_out_rules,
     list_columns,
+    resolve_reach,
+    resolve_rules,
 )
 from hardwood.threat.spelling import (
     plain,
@@ -191,7 +191,7 @@ class ThreatModel:
             )
         entries = self._entries(schema)
         check_categories_known(entries, (), schema)
-        return lay_out_reach(entries, schema, self._attacks(classes))
+        return resolve_reach(entries, schema, self._attacks(classes))
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -208,8 +208,8 @@ class ThreatModel:
         """
         entries, rules = self._entries(schema), self._placed_rules(schema)
         check_categories_known(entries, rules, schema)
-        free = lay_out_reach(entries, schema, self._attacks(classes))
-        return lay_out_rules(rules, free, schema, self._budget or 0.0, self._repeat)
+        free = resolve_reach(entries, schema, self._attacks(classes))
+        return resolve_rules(rules, free, schema, self._budget or 0.0, self._repeat)
 
     def extend(self, schema: Schema) -> Schema:
         """Add the categories that are named here to those of the schema, after the last.
@@ -297,10 +297,10 @@ class ThreatModel:
                 if labels is not None:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
-        free = lay_out_reach(self._entries(schema), schema, np.array([False, True]))
+        free = resolve_reach(self._entries(schema), schema, np.array([False, True]))
         if not self._rules:
             return free.contains(before, after, moves.astype(np.intp))
-        reach = lay_out_rules(self._placed_rules(schema), free, schema, self._budget or 0.0, self._repeat)
+        reach = resolve_rules(self._placed_rules(schema), free, schema, self._budget or 0.0, self._repeat)
         return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
