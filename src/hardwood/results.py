@@ -125,6 +125,8 @@ class RobustnessReport:
         The multiples of the threat model that were looked at; 0 and 1 are among them.
     ceilings : ndarray of float, one per epsilon, or None
         The adversarial accuracy that no classifier can exceed.
+    ceilings_lower : ndarray of float, one per epsilon, or None
+        The lowest such ceiling is no lower than this. Equal to `ceilings` unless time ran out while it was worked out.
     distance, distance_lower : ndarray of float, shape (n_samples,), or None
         How far the nearest adversarial example is, and how far it is at least (see :func:`evaluate`).
     seconds : dict
@@ -151,6 +153,7 @@ class RobustnessReport:
     fooled_at: np.ndarray
     epsilons: np.ndarray
     ceilings: np.ndarray | None
+    ceilings_lower: np.ndarray | None
     distance: np.ndarray | None
     distance_lower: np.ndarray | None
     seconds: dict[str, float]
@@ -179,7 +182,15 @@ class RobustnessReport:
     @property
     def ceiling(self) -> float | None:
         """The adversarial accuracy that no classifier can exceed; None if it was not asked for."""
-        return None if self.ceilings is None else float(self.ceilings[self.epsilons == 1.0][0])
+        return None if self.ceiling_bounds is None else self.ceiling_bounds.upper
+
+    @property
+    def ceiling_bounds(self) -> Bounds | None:
+        """The ceiling as an interval, which is exact unless time ran out while it was worked out."""
+        if self.ceilings is None or self.ceilings_lower is None:
+            return None
+        at = self.epsilons == 1.0
+        return Bounds(float(self.ceilings_lower[at][0]), float(self.ceilings[at][0]))
 
     @property
     def status(self) -> np.ndarray:
@@ -213,9 +224,9 @@ class RobustnessReport:
         >>> from hardwood import RobustTreeClassifier, evaluate
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
         >>> evaluate(RobustTreeClassifier().fit(X, y), X, y, threat=1.0).to_frame("curve")
-           epsilon  lower  upper  ceiling
-        0      0.0    1.0    1.0      1.0
-        1      1.0    0.5    0.5      0.5
+           epsilon  lower  upper  ceiling_lower  ceiling
+        0      0.0    1.0    1.0            1.0      1.0
+        1      1.0    0.5    0.5            0.5      0.5
         """
         columns = {"rows": self._rows, "classes": self._classes, "curve": self._curve}
         if of not in columns:
@@ -257,7 +268,9 @@ class RobustnessReport:
             "lower": [bound.lower for bound in bounds],
             "upper": [bound.upper for bound in bounds],
         }
-        return columns if self.ceilings is None else columns | {"ceiling": self.ceilings}
+        if self.ceilings is not None:
+            columns |= {"ceiling_lower": self.ceilings_lower, "ceiling": self.ceilings}
+        return columns
 
     def _tables(self) -> list[list[list[str]]]:
         """What the report shows: tables of text, of which all but the first have a heading."""
@@ -269,8 +282,9 @@ class RobustnessReport:
             ["adversarial accuracy", str(self.adversarial_accuracy), undecided],
             ["constant classifier", f"{self.constant_accuracy:.1%}", f"always {commonest}"],
         ]
-        if self.ceiling is not None:
-            figures.append(["ceiling", f"{self.ceiling:.1%}", "the best that any classifier can do"])
+        if self.ceiling_bounds is not None:
+            remark = "the best that any classifier can do" + ("" if self.ceiling_bounds.is_exact else "; time ran out")
+            figures.append(["ceiling", str(self.ceiling_bounds), remark])
         classes = self._classes()
         tables = [figures, [["class", "rows", "accuracy", "under attack"]]]
         for name, rows, accuracy, *bounds in zip(*classes.values(), strict=True):
@@ -278,7 +292,8 @@ class RobustnessReport:
         if len(self.epsilons) > 2:
             tables.append([["times the threat", "under attack", *([] if self.ceilings is None else ["ceiling"])]])
             for epsilon, lower, upper, *ceiling in zip(*self._curve().values(), strict=True):
-                tables[-1].append([f"{epsilon:g}", str(Bounds(lower, upper)), *(f"{c:.1%}" for c in ceiling)])
+                shown = [str(Bounds(*pair)) for pair in ([lower, upper], ceiling) if pair]
+                tables[-1].append([f"{epsilon:g}", *shown])
         if self.distance is not None:
             tables.append(self._distances())
         return tables
@@ -297,7 +312,7 @@ class RobustnessReport:
         return lines
 
     def __repr__(self) -> str:
-        ceiling = "" if self.ceiling is None else f", ceiling={self.ceiling:.1%}"
+        ceiling = "" if self.ceiling_bounds is None else f", ceiling={self.ceiling_bounds}"
         return (
             f"RobustnessReport(accuracy={self.accuracy:.1%}, adversarial_accuracy={self.adversarial_accuracy}, "
             f"constant={self.constant_accuracy:.1%}{ceiling})"

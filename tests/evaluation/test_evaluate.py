@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-import hardwood.evaluation.ceiling
 from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy, as_ensemble, attack, evaluate, verify
-from hardwood.evaluation.ceiling import find_ceiling
 from hardwood.results import Bounds
 from hardwood.table import Schema
-from reference import attacking, conflicts
 
 Table = tuple[np.ndarray, np.ndarray]
 EPSILONS = [0.25, 0.5, 1.5, 3.0]
@@ -27,60 +22,6 @@ EPSILONS = [0.25, 0.5, 1.5, 3.0]
 @pytest.fixture(scope="module")
 def forest(numbers: Table) -> RandomForestClassifier:
     return RandomForestClassifier(15, max_depth=4, random_state=0).fit(*numbers)
-
-
-def random_table(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray, Schema, ThreatModel]:
-    generator = np.random.default_rng(seed)
-    schema = attacking.random_schema(generator)
-    n_rows = int(generator.integers(1, 11))
-    rows = generator.integers(0, 4, (n_rows, schema.n_features)).astype(float)
-    for j, labels in enumerate(schema.categories):
-        if labels is not None:
-            rows[:, j] = generator.integers(0, len(labels) + 1, n_rows)
-    attackers = None if generator.random() < 0.6 else [0]
-    threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers)
-    return rows, generator.integers(0, n_classes, n_rows), schema, threat
-
-
-class TestCeiling:
-    @settings(max_examples=150)
-    @given(st.integers(0, 2**32))
-    def test_with_two_classes_it_is_what_the_best_classifier_gets(self, seed: int) -> None:
-        rows, label, schema, threat = random_table(seed, 2)
-        reach = threat.resolve(schema, range(2))
-        assert find_ceiling(rows, label, reach) == conflicts.best_possible(rows, label, reach) / len(rows)
-
-    @settings(max_examples=100)
-    @given(st.integers(0, 2**32), st.sampled_from([3, 4]))
-    def test_with_more_classes_it_is_a_bound(self, seed: int, n_classes: int) -> None:
-        rows, label, schema, threat = random_table(seed, n_classes)
-        reach = threat.resolve(schema, range(n_classes))
-        ceiling = find_ceiling(rows, label, reach)
-        assert conflicts.best_possible(rows, label, reach) / len(rows) <= ceiling <= 1.0
-
-    def test_three_rows_of_three_classes_on_one_point(self) -> None:
-        """One can be right. A matching proves that two cannot all be; a fractional one does no better here."""
-        reach = ThreatModel(None).resolve(Schema.numeric(1), range(3))
-        assert find_ceiling(np.zeros((3, 1)), np.arange(3), reach) == pytest.approx(1 / 3)
-
-    def test_leaving_conflicts_out_raises_it_at_most(self, numbers: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-        X, y = numbers
-        reach = ThreatModel(0.3).resolve(Schema.numeric(3), [0, 1])
-        exact = find_ceiling(X, y, reach)
-        monkeypatch.setattr(hardwood.evaluation.ceiling, "MOST_CONFLICTS", 2 * (y == 0).sum())
-        assert exact < find_ceiling(X, y, reach) < 1.0
-
-    def test_no_model_beats_it(self, numbers: Table) -> None:
-        X, y = numbers
-        overfitted = DecisionTreeClassifier(random_state=0).fit(X, y)
-        for epsilon in (0.02, 0.1, 0.3):
-            robust = RobustTreeClassifier(epsilon).fit(X, y)
-            reports = [evaluate(model, X, y, epsilon) for model in (overfitted, robust)]
-            assert reports[0].ceiling == reports[1].ceiling
-            for report in reports:
-                assert report.ceiling is not None
-                assert report.constant_accuracy <= report.ceiling
-                assert report.adversarial_accuracy.upper <= report.ceiling
 
 
 class TestScaling:
@@ -198,7 +139,7 @@ class TestInterruption:
         def interrupt(done: int, total: int) -> None:
             raise KeyboardInterrupt
 
-        report = evaluate(model, X, y, 0.05, epsilons=EPSILONS, distances=True, progress=interrupt)
+        report = evaluate(model, X, y, 0.05, epsilons=EPSILONS, ceiling=False, distances=True, progress=interrupt)
         assert report.interrupted
         assert report.distance is None
         assert report.accuracy == exact.accuracy
@@ -217,7 +158,7 @@ class TestInterruption:
                 measuring.set()
                 raise KeyboardInterrupt
 
-        report = evaluate(model, X, y, 0.05, epsilons=EPSILONS, distances=True, progress=interrupt)
+        report = evaluate(model, X, y, 0.05, epsilons=EPSILONS, ceiling=False, distances=True, progress=interrupt)
         assert measuring.is_set()
         assert report.interrupted
         assert report.adversarial_accuracy.is_exact
@@ -228,7 +169,7 @@ class TestInterruption:
 
 def test_progress(forest: RandomForestClassifier, numbers: Table) -> None:
     seen: list[tuple[int, int]] = []
-    evaluate(forest, *numbers, 0.1, epsilons=EPSILONS, progress=lambda *step: seen.append(step))
+    evaluate(forest, *numbers, 0.1, epsilons=EPSILONS, ceiling=False, progress=lambda *step: seen.append(step))
     done, total = zip(*seen, strict=True)
     assert done[0] < 0.2 * total[0]
     assert list(done) == sorted(done)

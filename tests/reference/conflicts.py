@@ -1,5 +1,6 @@
-"""How many rows any classifier could get right under attack, by trying every set of rows."""
+"""How many rows any classifier could get right under attack: by trying every set of rows, and by a plain matching."""
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -12,9 +13,12 @@ def can_meet(first: np.ndarray, second: np.ndarray, labels: tuple[int, int], rea
     for j, allowed in enumerate(reach.categories):
         x, z = first[j], second[j]
         moves = [bool(reach.attacks[label]) for label in labels]
-        if allowed is None:
-            low = max(v - reach.left[j] * m if m else v for v, m in zip((x, z), moves, strict=True))
-            high = min(v + reach.right[j] * m if m else v for v, m in zip((x, z), moves, strict=True))
+        if math.isnan(x) or math.isnan(z):
+            if not (math.isnan(x) and math.isnan(z)):  # missing values stay missing, and no others become missing
+                return False
+        elif allowed is None:
+            low = max(v - reach.left[j] if m else v for v, m in zip((x, z), moves, strict=True))
+            high = min(v + reach.right[j] if m else v for v, m in zip((x, z), moves, strict=True))
             if low > high:
                 return False
         else:
@@ -28,12 +32,41 @@ def can_meet(first: np.ndarray, second: np.ndarray, labels: tuple[int, int], rea
     return True
 
 
-def best_possible(rows: np.ndarray, label: np.ndarray, reach: Reach) -> int:
-    """Return the size of the largest set of rows of which no two of different classes can meet."""
-    n = len(rows)
-    conflicts = [
-        1 << i | 1 << j
-        for i, j in combinations(range(n), 2)
+def list_conflicts(rows: np.ndarray, label: np.ndarray, reach: Reach) -> list[tuple[int, int]]:
+    """Return the pairs of rows of different classes that can meet."""
+    return [
+        (i, j)
+        for i, j in combinations(range(len(rows)), 2)
         if label[i] != label[j] and can_meet(rows[i], rows[j], (label[i], label[j]), reach)
     ]
-    return max(chosen.bit_count() for chosen in range(1 << n) if not any(chosen & c == c for c in conflicts))
+
+
+def best_possible(rows: np.ndarray, label: np.ndarray, reach: Reach) -> int:
+    """Return the size of the largest set of rows of which no two of different classes can meet."""
+    masks = [1 << i | 1 << j for i, j in list_conflicts(rows, label, reach)]
+    return max(chosen.bit_count() for chosen in range(1 << len(rows)) if not any(chosen & m == m for m in masks))
+
+
+def matching_bound(rows: np.ndarray, label: np.ndarray, reach: Reach) -> int:
+    """Return how many rows a maximum fractional matching of the conflicts leaves over, rounded down.
+
+    Each row stands on both sides, and each pair is tried in turn (Kuhn): a matching of the doubled graph is twice a
+    fractional one. For two classes that is a maximum matching (König).
+    """
+    partners: list[list[int]] = [[] for _ in rows]
+    for i, j in list_conflicts(rows, label, reach):
+        partners[i].append(j)
+        partners[j].append(i)
+    left_of: dict[int, int] = {}
+
+    def improve(row: int, seen: set[int]) -> bool:
+        for partner in partners[row]:
+            if partner not in seen:
+                seen.add(partner)
+                if partner not in left_of or improve(left_of[partner], seen):
+                    left_of[partner] = row
+                    return True
+        return False
+
+    twice = sum(improve(row, set()) for row in range(len(rows)))
+    return len(rows) - (twice + 1) // 2

@@ -39,6 +39,12 @@ def evaluate(
         float | None,
         typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one."),
     ] = None,
+    ceiling: Annotated[
+        bool, typer.Option("--ceiling/--no-ceiling", help="Whether to work out what no classifier can exceed.")
+    ] = True,
+    ceiling_time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="For the ceiling; then it is an interval.")
+    ] = 60.0,
     distances: Annotated[
         bool, typer.Option("--distances", help="Also find the nearest adversarial examples; takes longer.")
     ] = False,
@@ -57,7 +63,7 @@ def evaluate(
     """Measure how a model fares under attack.
 
     Prints accuracy, adversarial accuracy, that of a constant classifier, and the ceiling that no
-    classifier can exceed. Rows that are not decided within the time limit make intervals of the
+    classifier can exceed. What is not decided within the time limits makes intervals of the
     figures. Ctrl-C ends the search and keeps what has been decided.
 
     **Example:** hardwood evaluate model.json mail.csv --target spam --threat threat.toml
@@ -83,11 +89,15 @@ def evaluate(
     y = read_classes(labels, classes, data)
     up_to = _UP_TO if curve is None and plot is not None else curve
     epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
-    measure = partial(hardwood.evaluate, ensemble, threat=threat_model, distances=distances, n_jobs=jobs)
+    measure = partial(
+        hardwood.evaluate, ensemble, threat=threat_model, ceiling=ceiling, ceiling_time_limit=ceiling_time_limit,
+        distances=distances, n_jobs=jobs,
+    )  # fmt: skip
     with explaining(f"evaluate {model} on {data}"):
         run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
-        with showing_progress("Attacking...") as progress:
+        has_ceiling = ceiling and not threat_model.rules
+        with showing_progress(*["Ceiling..."] * has_ceiling, "Attacking...", "Measuring...") as progress:
             report = measure(X, y, epsilons=epsilons, time_limit=time_limit, progress=progress)
     console.print(str(report), markup=False, soft_wrap=True)
     _save(report, output, plot, name=model.stem)

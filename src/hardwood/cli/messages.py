@@ -81,24 +81,69 @@ def _shown(notice: str) -> Iterator[None]:
         yield
 
 
+class ProgressLines:
+    """How far some work is, in words: part after part, each with a clock of its own.
+
+    A part begins where the count of steps starts over. How long it will take is only said once a twentieth of it is
+    done: what comes before, such as the first of a thousand rows, says nothing of the rest.
+    """
+
+    def __init__(self, *notices: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._notices, self._clock = notices, clock
+        self._part, self._done, self._total = -1, 0, 0
+        self._began = self._first = 0.0
+
+    @property
+    def notice(self) -> str:
+        """What is being done; the last notice stands for all further parts."""
+        return self._notices[min(max(self._part, 0), len(self._notices) - 1)]
+
+    def begins_part(self, done: int, total: int) -> bool:
+        """Take down how far it is, and say whether that is in another part than before."""
+        is_new = self._part < 0 or done < self._done or total != self._total
+        if is_new:
+            self._part += 1
+            self._began, self._first = self._clock(), done
+        self._done, self._total = done, total
+        return is_new
+
+    def describe(self) -> str:
+        """Return a line for people."""
+        share = self._done / self._total
+        gained = self._done - self._first
+        if gained < 0.05 * self._total:
+            return f"{self.notice} {share:.0%} done"
+        left = (self._clock() - self._began) * (self._total - self._done) / gained
+        return f"{self.notice} {share:.0%} done, about {left:.0f} s left"
+
+
 @contextmanager
-def showing_progress(notice: str, *, patience: float = 0.7) -> Iterator[Callable[[int, int], None]]:
-    """Show how far some work in the main thread is, and how long it will take: call with (steps done, steps in all)."""
+def showing_progress(*notices: str, patience: float = 0.7) -> Iterator[Callable[[int, int], None]]:
+    """Show how far some work in the main thread is, and how long it will take: call with (steps done, steps in all).
+
+    There is a notice for each part of the work; a part begins where the count of steps starts over.
+    """
+    lines = ProgressLines(*notices)
     if error_console.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         with Progress(*columns, console=error_console, transient=True) as bar:
-            task = bar.add_task(escape(notice), total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(escape(lines.notice), total=None)
+
+            def move(done: int, total: int) -> None:
+                if lines.begins_part(done, total):
+                    bar.reset(task, total=total, description=escape(lines.notice))
+                bar.update(task, completed=done)
+
+            yield move
         return
-    start = time.monotonic()
-    due = start + patience
+    due = time.monotonic() + patience
 
     def say(done: int, total: int) -> None:
         nonlocal due
+        lines.begins_part(done, total)
         now = time.monotonic()
         if now >= due and 0 < done < total:
-            left = (now - start) * (total - done) / done
-            print(f"{notice} {done / total:.0%} done, about {left:.0f} s left", file=sys.stderr, flush=True)
+            print(lines.describe(), file=sys.stderr, flush=True)
             due = now + _SECONDS_BETWEEN_LINES
 
     yield say

@@ -1,108 +1,222 @@
 """What no classifier can beat under attack: the model-free ceiling of adversarial accuracy."""
 
-from itertools import combinations
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from hardwood._kernels.conflicts import Categories, Places, list_meetings
+from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, find_isolated, grow_forest
+from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
 from hardwood.threat import Reach
 
-# So many conflicts are listed per pair of classes, which takes a gigabyte. Tables of up to 20,000 rows never have more.
-MOST_CONFLICTS = 10**8
-# Rows of each class that are compared to see which features keep rows apart best.
-SAMPLE = 64
+# Boxes that are looked at between two looks at the clock: a tenth of a second or so, and Ctrl-C is heard.
+STEP = 1 << 21
 
 
-def find_ceiling(matrix: np.ndarray, label: np.ndarray, reach: Reach) -> float:
+@dataclass
+class Budget:
+    """Seconds that several pieces of work share: what a piece leaves over goes to those after it."""
+
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    _started: float = field(init=False)
+    _until: float = field(init=False, default=math.inf)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    def begin(self, pieces_left: int) -> None:
+        """Begin a piece of work; so many are left, this one included."""
+        if self.seconds is not None:
+            now = self.clock()
+            self._until = now + (self._started + self.seconds - now) / pieces_left
+
+    def lasts(self) -> bool:
+        """Say whether the piece of work may go on."""
+        return self.clock() < self._until
+
+
+def find_ceilings(
+    matrix: np.ndarray,
+    label: np.ndarray,
+    reaches: Sequence[Reach],
+    *,
+    budget: Budget | None = None,
+    step: int = STEP,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the adversarial accuracy on these rows that no classifier whatsoever can exceed.
 
     Two rows of different classes that can be moved onto one common point are in conflict: whatever a classifier says
     of that point, it is wrong about one of them. So the rows it gets right under attack have no conflict among them.
     With two classes the largest such set is what a maximum matching leaves over (König's theorem), and a classifier
     that knew the rows would attain it. With more classes finding the largest set is NP-hard; a maximum fractional
-    matching gives a bound that still nobody can exceed but that need not be attained. The same holds for tables with
-    more than `MOST_CONFLICTS` conflicts, some of which are then left out.
+    matching gives a bound that still nobody can exceed but that need not be attained.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_rows, n_features), as `Schema.encode` returns it
     label : ndarray of shape (n_rows,), the class index of each row
-    reach : Reach
-        A category that is not in the schema is in conflict with nothing: it may stand for several.
+    reaches : sequence of Reach
+        Attackers, each at least as strong as the one before. A category that is not in the schema is in conflict with
+        nothing: it may stand for several.
+    budget : Budget or None
+        When it is used up, any matching still proves a ceiling, and rows that have not been dealt with might lower it
+        by no more than their number: so there is an interval.
+    step : int
+        How many boxes are looked at before the budget is asked again.
+    progress : callable or None
+        Called with (rows done, rows in all).
+
+    Returns
+    -------
+    lower, upper : ndarray of float, one per attacker
+        The ceiling is between the two, and equal to both where the budget was enough.
+    interrupted : bool
+        Whether Ctrl-C ended the work early.
     """
-    rows = {k: np.flatnonzero(label == k) for k in np.unique(label).tolist()}
-    pairs = list(combinations(rows, 2))
-    if not pairs:
-        return 1.0
-    ends = [_find_conflicts(matrix, rows[a], rows[b], (a, b), reach) for a, b in pairs]
-    ours, theirs = (np.concatenate(side) for side in zip(*ends, strict=True))
-    if len(pairs) == 1:
-        return (len(label) - _matching(ours, theirs, len(label))) / len(label)
-    # With every row on both sides, a matching is twice a fractional matching of the rows.
-    twice = _matching(np.concatenate([ours, theirs]), np.concatenate([theirs, ours]), len(label))
-    return (len(label) - (twice + 1) // 2) / len(label)
+    n_rows = len(label)
+    counts = np.bincount(label)
+    if np.count_nonzero(counts) < 2:
+        if progress is not None:
+            progress(len(reaches) * n_rows, len(reaches) * n_rows)
+        return np.ones(len(reaches)), np.ones(len(reaches)), False
+    budget = Budget() if budget is None else budget
+    constant = counts.max() / n_rows
+    lower, upper = np.full(len(reaches), constant), np.ones(len(reaches))
+    search = _MatchingSearch(matrix, label, reaches[len(reaches) // 2], budget, step)
+    for k, reach in enumerate(reaches):
+        budget.begin(len(reaches) - k)
+        if progress is not None:
+            search.progress = partial(_tell, progress, k * n_rows, n_rows, len(reaches) * n_rows)
+        search.run(reach)
+        lower[k], upper[k] = search.bounds()
+        # A constant classifier attains it, so it is as low as it gets.
+        if search.interrupted or upper[k] == constant:
+            break
+    # A stronger attacker never raises the ceiling.
+    return np.maximum.accumulate(lower[::-1])[::-1], np.minimum.accumulate(upper), search.interrupted
 
 
-def _matching(ours: np.ndarray, theirs: np.ndarray, n_rows: int) -> int:
-    """Return the size of a maximum matching between the rows on the one side and those on the other."""
-    graph = sp.coo_array((np.ones(len(ours), dtype=bool), (ours, theirs)), shape=(n_rows, n_rows)).tocsr()
-    return int((maximum_bipartite_matching(graph, perm_type="column") >= 0).sum())
+def _tell(progress: Callable[[int, int], object], before: int, n_rows: int, total: int, share: float) -> None:
+    progress(before + int(share * n_rows), total)
 
 
-def _find_conflicts(
-    matrix: np.ndarray, ours: np.ndarray, theirs: np.ndarray, classes: tuple[int, int], reach: Reach
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two ends of every conflict between the rows of two classes."""
-    features = _most_telling_first(matrix, ours, theirs, classes, reach)
-    if len(features):
-        # All rows of a class move equally far: sorted by value they are sorted by both ends of their reach.
-        theirs = theirs[np.argsort(matrix[theirs, features[0]], kind="stable")]
-    here, there = (_places(matrix, rows, k, reach, features) for rows, k in zip((ours, theirs), classes, strict=True))
-    first, last = np.zeros(len(ours), dtype=np.int64), np.full(len(ours), len(theirs), dtype=np.int64)
-    if len(features):
-        first = np.searchsorted(there.high[:, 0], here.low[:, 0], side="left")
-        last = np.searchsorted(there.low[:, 0], here.high[:, 0], side="right")
-    categories = _meeting_categories(reach, classes)
-    start = np.empty(len(ours) + 1, dtype=np.int64)
-    most = max(1, MOST_CONFLICTS // len(ours))
-    partner = np.empty(0, dtype=np.int32)
-    list_meetings(here, there, categories, first, last, most, start, partner)
-    if start[-1]:
-        partner = np.empty(start[-1], dtype=np.int32)
-        list_meetings(here, there, categories, first, last, most, start, partner)
-    return ours.repeat(np.diff(start)).astype(np.int32), theirs.astype(np.int32)[partner]
+class _MatchingSearch:
+    """A matching of rows in conflict that grows with the attacker's strength, and what it proves.
+
+    With two classes the rows of the smaller one are matched with those of the other. With more every row is on both
+    sides: a matching is then twice a fractional matching of the rows.
+    """
+
+    def __init__(self, matrix: np.ndarray, label: np.ndarray, typical: Reach, budget: Budget, step: int) -> None:
+        self.matrix, self.label, self.typical, self.budget, self.step = matrix, label, typical, budget, step
+        self.progress: Callable[[float], object] = lambda share: None
+        counts = np.bincount(label)
+        present = np.flatnonzero(counts)
+        self.is_doubled = len(present) > 2
+        if self.is_doubled:
+            left = right = np.arange(len(label))
+        else:
+            few, many = present[np.argsort(counts[present], kind="stable")]
+            left, right = np.flatnonzero(label == few), np.flatnonzero(label == many)
+        self.sides = left, right
+        self.boxes: BoxTree | None = None
+        self.matching = Matching(*(np.full(len(rows), -1, dtype=np.int32) for rows in self.sides))
+        self.isolated = np.zeros(len(left), dtype=bool)
+        self.is_maximum = self.interrupted = False
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the ceiling, or two numbers between which it is, for the last attacker that was looked at."""
+        n_rows, matched = len(self.label), int((self.matching.right_of >= 0).sum())
+        most = matched if self.is_maximum else min(len(self.isolated) - int(self.isolated.sum()), len(self.sides[1]))
+        if self.is_doubled:
+            matched, most = (matched + 1) // 2, (most + 1) // 2
+        constant = np.bincount(self.label).max() / n_rows
+        return max((n_rows - most) / n_rows, constant), (n_rows - matched) / n_rows
+
+    def run(self, reach: Reach) -> None:
+        """Make the matching a maximum one for this attacker, as far as the budget lasts and until Ctrl-C."""
+        self.is_maximum = False
+        self.isolated = np.zeros_like(self.isolated)
+        try:
+            self.progress(0.0)
+            self.is_maximum = self._improve(reach)
+            if self.is_maximum:
+                self.progress(1.0)
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _improve(self, reach: Reach) -> bool:
+        """Match more rows; say whether no more can be matched."""
+        if not self.budget.lasts():
+            return False
+        if self.boxes is None:
+            left, right = self.sides
+            right, self.boxes = order_rows(self.matrix, right, self.label, self.typical)
+            self.sides = left, right
+        graph = build_graph(self.matrix, self.sides, self.label, reach, self.boxes)
+        forest = _make_forest(graph)
+        if not self._find_isolated(graph, forest):
+            return False
+        while True:
+            roots = np.flatnonzero((self.matching.right_of < 0) & ~self.isolated).astype(np.int32)
+            _clear(forest, graph, roots)
+            finished = self._grow(graph, forest, roots)
+            gained = augment(forest, self.matching, roots)
+            self._tell()
+            if not finished or not gained:
+                return finished
+
+    def _find_isolated(self, graph: ConflictGraph, forest: Forest) -> bool:
+        """Note which rows of the left side are in conflict with none; say whether the budget was enough."""
+        rows = np.flatnonzero(self.matching.right_of < 0)
+        _, example, group = np.unique(graph.left.group[rows], return_index=True, return_inverse=True)
+        examples, alone = rows[example].astype(np.int32), np.zeros(len(self.isolated), dtype=bool)
+        begin = 0
+        while begin < len(examples):
+            if not self.budget.lasts():
+                return False
+            begin = find_isolated(*graph, forest, examples, begin, self.step, alone)
+            self.isolated[rows] = alone[examples][group]
+            self._tell()
+        return True
+
+    def _grow(self, graph: ConflictGraph, forest: Forest, roots: np.ndarray) -> bool:
+        """Search for paths from these roots; say whether the budget was enough."""
+        begin, length = 0, len(roots)
+        while begin < length:
+            if not self.budget.lasts():
+                return False
+            begin, length = grow_forest(*graph, forest, self.matching, begin, length, self.step)
+        return True
+
+    def _tell(self) -> None:
+        self.progress(float((self.isolated | (self.matching.right_of >= 0)).mean()))
 
 
-def _places(matrix: np.ndarray, rows: np.ndarray, k: int, reach: Reach, features: np.ndarray) -> Places:
-    """Return where the rows of class `k` can be moved to, with the numerical features in the given order."""
-    low, high = reach.box(matrix[rows], np.full(len(rows), k))
-    categorical = np.array([j for j, table in enumerate(reach.categories) if table is not None], dtype=np.intp)
-    code = matrix[rows][:, categorical].astype(np.int64)
-    return Places(np.ascontiguousarray(low[:, features]), np.ascontiguousarray(high[:, features]), code)
-
-
-def _most_telling_first(
-    matrix: np.ndarray, ours: np.ndarray, theirs: np.ndarray, classes: tuple[int, int], reach: Reach
-) -> np.ndarray:
-    """Return the numerical features, those first that keep the most pairs of rows apart."""
-    numerical = np.array([j for j, table in enumerate(reach.categories) if table is None], dtype=np.intp)
-    here, there = (
-        _places(matrix, rows[np.linspace(0, len(rows) - 1, SAMPLE).astype(np.intp)], k, reach, numerical)
-        for rows, k in zip((ours, theirs), classes, strict=True)
+def _make_forest(graph: ConflictGraph) -> Forest:
+    """Return the arrays of a search, in which every row of the right side is open."""
+    n_left, n_right = len(graph.left.low), len(graph.right.low)
+    return Forest(
+        queue=np.empty(n_left, dtype=np.int32),
+        root=np.empty(n_left, dtype=np.int32),
+        end=np.full(n_left, -1, dtype=np.int32),
+        reached_from=np.full(n_right, -1, dtype=np.int32),
+        is_open=np.ones(n_right, dtype=bool),
+        n_open=graph.boxes.last - graph.boxes.first,
+        exhausted=np.zeros(int(graph.left.group.max()) + 1, dtype=bool),
     )
-    meet = (here.low[:, None] <= there.high) & (there.low <= here.high[:, None])
-    return numerical[np.argsort(meet.mean(axis=(0, 1)), kind="stable")]
 
 
-def _meeting_categories(reach: Reach, classes: tuple[int, int]) -> Categories:
-    """Return which categories of two classes can be turned into the same known one."""
-    tables = [table for table in reach.categories if table is not None]
-    meets = []
-    for table in tables:
-        ours, theirs = ((table if reach.attacks[k] else np.eye(len(table), dtype=bool))[:, :-1] for k in classes)
-        meets.append(ours @ theirs.T)
-    size = np.array([len(table) for table in tables], dtype=np.int64)
-    flat = np.concatenate([m.ravel() for m in meets]) if meets else np.empty(0, dtype=bool)
-    return Categories(flat, np.cumsum(size**2) - size**2, size)
+def _clear(forest: Forest, graph: ConflictGraph, roots: np.ndarray) -> None:
+    """Begin a phase from these roots."""
+    forest.queue[: len(roots)] = roots
+    forest.root[roots] = roots
+    forest.end[:] = -1
+    forest.is_open[:] = True
+    forest.n_open[:] = graph.boxes.last - graph.boxes.first
+    forest.exhausted[:] = False

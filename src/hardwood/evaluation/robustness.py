@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.attacks import attack
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
-from hardwood.evaluation.ceiling import find_ceiling
+from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.results import RobustnessReport
 from hardwood.threat import ThreatModel
 from hardwood.verification import verify
@@ -32,6 +32,7 @@ def evaluate(
     *,
     epsilons: Any = None,
     ceiling: bool = True,
+    ceiling_time_limit: float | None = 60.0,
     distances: bool = False,
     time_limit: float | None = 1.0,
     n_jobs: int | None = None,
@@ -56,8 +57,10 @@ def evaluate(
         epsilon above 0 on. With 2 an attacker may move everything twice as far. None: the threat model as it stands.
     ceiling : bool, default=True
         Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
-        more it is an upper bound. There is none for attackers with rules. Looks at all pairs of rows of different
-        classes that might meet, so leave it out for tables of very many rows.
+        more it is an upper bound. There is none for attackers with rules.
+    ceiling_time_limit : float or None, default=60.0
+        Seconds for the ceiling, all epsilons together; None: no limit. If they are not enough, what the report gives is
+        still a ceiling, though not the lowest, and `RobustnessReport.ceilings_lower` says how low it might be.
     distances : bool, default=False
         Whether to find the nearest adversarial example of every row: the smallest change, in the units of the table
         and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
@@ -68,12 +71,13 @@ def evaluate(
     n_jobs : int or None, default=None
         Threads over rows.
     progress : callable or None
-        Called with (steps done, steps in all) as the work goes on.
+        Called with (steps done, steps in all) as the work goes on. The ceiling, the search and the distances follow
+        each other, and each counts its own steps.
 
     Returns
     -------
     RobustnessReport
-        If interrupted (Ctrl-C) while it searches, with what had been decided by then.
+        If interrupted (Ctrl-C) on the way, with what had been decided by then.
 
     Examples
     --------
@@ -85,6 +89,7 @@ def evaluate(
     """
     ensemble = as_ensemble(model)
     check_time_limit(time_limit)
+    check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)
     threat = ThreatModel.coerce(threat)
     matrix = ensemble.schema.encode(X)
@@ -94,13 +99,17 @@ def evaluate(
     else:
         threat.resolve(ensemble.schema, ensemble.labels)
     seconds: dict[str, float] = {}
-    ceilings = None
+    ceilings = ceilings_lower = None
+    interrupted = False
     if ceiling and not threat.rules:
         with _timed("ceiling", seconds):
-            ceilings = _find_ceilings(ensemble, matrix, label, threat, grid)
+            reaches = [threat.scaled(epsilon).resolve(ensemble.schema, ensemble.labels) for epsilon in grid.tolist()]
+            ceilings_lower, ceilings, interrupted = find_ceilings(
+                matrix, label, reaches, budget=Budget(ceiling_time_limit), progress=progress
+            )
     prediction = ensemble.decide(matrix)
     right = prediction == label
-    questions = _Questions(ensemble, matrix, label, time_limit, n_jobs, progress)
+    questions = _Questions(ensemble, matrix, label, time_limit, n_jobs, progress, interrupted)
     with _timed("search", seconds):
         robust_to, fooled_at = questions.decide(right, threat, grid)
     distance = lower = None
@@ -108,8 +117,8 @@ def evaluate(
         with _timed("distances", seconds):
             distance, lower = questions.measure(threat)
     return RobustnessReport(
-        threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, distance, lower, seconds,
-        questions.interrupted,
+        threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, ceilings_lower, distance,
+        lower, seconds, questions.interrupted,
     )  # fmt: skip
 
 
@@ -129,18 +138,6 @@ def _timed(name: str, seconds: dict[str, float]) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[name] = time.perf_counter() - start
-
-
-def _find_ceilings(
-    ensemble: TreeEnsemble, matrix: np.ndarray, label: np.ndarray, threat: ThreatModel, grid: np.ndarray
-) -> np.ndarray:
-    ceilings = np.full(len(grid), np.bincount(label).max() / len(label))
-    for k, epsilon in enumerate(grid.tolist()):
-        found = find_ceiling(matrix, label, threat.scaled(epsilon).resolve(ensemble.schema, ensemble.labels))
-        if found == ceilings[k]:
-            break  # a constant classifier attains it, so it is as low as it gets
-        ceilings[k] = found
-    return ceilings
 
 
 @dataclass

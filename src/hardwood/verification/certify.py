@@ -139,12 +139,12 @@ def check_method(
         raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
 
 
-def check_time_limit(time_limit: Any) -> float:
-    """Return the seconds a row may take."""
+def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
+    """Return the seconds that something may take."""
     if time_limit is None:
         return math.inf
     if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
-        raise ValueError(f"time_limit={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
+        raise ValueError(f"{name}={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
     return float(time_limit)
 
 
