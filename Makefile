@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
+# Where `make test-versions` runs the suite: a Python, and how old the releases of everything else are.
+VERSIONS := 3.11-oldest 3.12-newest 3.13-newest
+
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -13,6 +16,21 @@ reproduce: .venv/.user
 test: .venv/.dev
 	$(BIN)/python -m hardwood.warm
 	$(BIN)/python -m pytest -n 2
+
+test-versions: $(VERSIONS:%=test-%)
+
+# Each has an environment of its own, and kernels of its own: Numba stores one version's beside the sources.
+$(VERSIONS:%=test-%): export NUMBA_CACHE_DIR = $(CURDIR)/.venv-$(@:test-%=%)/kernels
+$(VERSIONS:%=test-%): test-%:
+	@python=python$(firstword $(subst -, ,$*)); environment=.venv-$*; set -e; \
+	if ! $$python --version > /dev/null 2>&1; then echo "$@ is skipped: there is no $$python that runs"; exit 0; fi; \
+	test -x $$environment/bin/python || $$python -m venv $$environment; \
+	$$environment/bin/python -m pip install --quiet --upgrade pip; \
+	$$environment/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager \
+	    $(if $(findstring oldest,$*),--constraint tests/oldest.txt) --editable '.[dev]'; \
+	echo "$@: $$($$environment/bin/python --version) with the $(lastword $(subst -, ,$*)) releases"; \
+	$$environment/bin/python -m hardwood.warm; \
+	$$environment/bin/python -m pytest -n 2
 
 fuzz: .venv/.dev
 	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
@@ -43,5 +61,5 @@ bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench
 	touch $@ .venv/.user
 
 clean:
-	rm -rf .venv demo-output reproduction benchmarks/results
+	rm -rf .venv .venv-* demo-output reproduction benchmarks/results
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -87,7 +87,8 @@ class TestOneTree:
 
     def test_found_tells_an_example_from_none(self) -> None:
         """The first row lacks every value, and so does its example: it is wrong as it stands."""
-        tree = DecisionTreeClassifier().fit([[NAN, NAN], [1.0, 1.0], [2.0, 2.0]], [0, 1, 1])
+        schema = Schema(2, None, (None, None), accepts_missing=True)
+        tree = reference.build((0, 0.5, 0, 1), schema, missing_left=np.array([True, False, False]))
         X = np.array([[NAN, NAN], [NAN, NAN]])
         result = attack(tree, X, [1, 0], 0.1)
         assert result.found.tolist() == [True, False]
