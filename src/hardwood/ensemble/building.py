@@ -1,19 +1,23 @@
-"""From the node arrays of any library to a TreeEnsemble."""
+"""From the nodes of trees, grown here or by any library, to a TreeEnsemble."""
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from hardwood.ensemble.bit_sets import LeftSets, pack_sets
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
 from hardwood.table import Schema
+
+__all__ = ["LeftSets", "Nodes", "assemble", "place_values"]
 
 
 class Nodes(NamedTuple):
     """The nodes of all trees, one tree after the other.
 
     Children are counted from the first node of their own tree; a node without a left child (-1) is a leaf. What the
-    other arrays say of leaves, other than `value` and `cover`, does not matter.
+    other arrays say of leaves, other than `value` and `cover`, does not matter, nor does the value of inner nodes as
+    long as it is finite. `size` has an entry per tree, `value` a row per node with a column per output.
     """
 
     size: np.ndarray
@@ -26,24 +30,66 @@ class Nodes(NamedTuple):
     missing_left: np.ndarray
 
 
-class LeftSets(NamedTuple):
-    """The categories that nodes send left: `members` (node, category code), the last column for the unseen."""
+def assemble(
+    nodes: Nodes,
+    schema: Schema,
+    left_sets: Mapping[int, np.ndarray] | Iterable[LeftSets] = (),
+    *,
+    base_score: np.ndarray,
+    link: str,
+    classes: np.ndarray | None,
+    precision: str = "float64",
+    divisor: float = 1.0,
+    cut: float = 0.0,
+) -> TreeEnsemble:
+    """Join the trees of a model into one ensemble: what every grower and every importer ends in.
 
-    node: np.ndarray
-    members: np.ndarray
+    Parameters
+    ----------
+    nodes : Nodes
+        The nodes of all trees, in whatever order within a tree, its root first. Nodes that no root leads to are left
+        out: where a library prunes, it may leave cut-off nodes behind.
+    schema : Schema
+        The columns of the table.
+    left_sets : mapping from nodes to bool arrays over category codes, or iterable of LeftSets
+        The categories that the categorical nodes send left (see `pack_sets`); nodes are counted over all trees.
+        The nodes that are not in there compare a number with a threshold.
+    base_score, link, classes, precision, divisor, cut
+        What the outputs are: see :class:`TreeEnsemble`.
 
+    Raises
+    ------
+    ValueError
+        If the value of a leaf is not finite.
 
-def assemble(nodes: Nodes, schema: Schema, left_sets: Iterable[LeftSets] = (), **fields: Any) -> TreeEnsemble:
-    """Join the trees of a model into one ensemble; `fields` say what its outputs are."""
-    if not np.isfinite(nodes.value).all():
-        raise ValueError("model: the value of a leaf is not finite")
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hardwood.table import Schema
+    >>> stump = Nodes(
+    ...     size=np.array([3]),
+    ...     feature=np.array([0, -1, -1]),
+    ...     threshold=np.array([0.5, 0.0, 0.0]),
+    ...     left=np.array([1, -1, -1]),
+    ...     right=np.array([2, -1, -1]),
+    ...     value=np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]),
+    ...     cover=np.array([8.0, 4.0, 4.0]),
+    ...     missing_left=np.zeros(3, dtype=bool),
+    ... )
+    >>> classes = np.array(["low", "high"])
+    >>> ensemble = assemble(stump, Schema.numeric(1), base_score=np.zeros(2), link="probability", classes=classes)
+    >>> ensemble.predict([[0.5], [0.6]]).tolist()
+    ['low', 'high']
+    """
     is_leaf = nodes.left < 0
     root = np.cumsum(nodes.size) - nodes.size
     first = np.repeat(root, nodes.size)
     left = np.where(is_leaf, -1, nodes.left + first)
     right = np.where(is_leaf, -1, nodes.right + first)
-    start, words = _pack(len(is_leaf), left_sets)
+    start, words = pack_sets(len(is_leaf), left_sets)
     kept = _reached(root, left, right)
+    if not np.isfinite(nodes.value[kept]).all():
+        raise ValueError("model: the value of a leaf is not finite")
     number = np.append(np.cumsum(kept) - 1, -1)  # the last entry keeps -1 what it is
     return TreeEnsemble(
         root=number[root].astype(np.int32),
@@ -57,7 +103,12 @@ def assemble(nodes: Nodes, schema: Schema, left_sets: Iterable[LeftSets] = (), *
         category_start=start[kept],
         category_words=words,
         schema=schema,
-        **fields,
+        base_score=base_score,
+        link=link,
+        classes=classes,
+        precision=precision,
+        divisor=divisor,
+        cut=cut,
     )
 
 
@@ -77,18 +128,3 @@ def _reached(root: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarra
         level = level[left[level] >= 0]
         level = np.concatenate([left[level], right[level]])
     return reached
-
-
-def _pack(n_nodes: int, left_sets: Iterable[LeftSets]) -> tuple[np.ndarray, np.ndarray]:
-    """Return `category_start` and `category_words`; the sets of one feature at a time, all their nodes at once."""
-    start = np.full(n_nodes, -1, dtype=np.int64)
-    words: list[np.ndarray] = [np.empty(0, dtype=np.uint64)]
-    offset = 0
-    for node, members in left_sets:
-        n_words = -(-members.shape[1] // 64)
-        padded = np.zeros((len(node), 64 * n_words), dtype=bool)
-        padded[:, : members.shape[1]] = members
-        words.append(np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64).ravel())
-        start[node] = offset + n_words * np.arange(len(node))
-        offset += n_words * len(node)
-    return start, np.concatenate(words)
