@@ -16,6 +16,7 @@ from hardwood import TreeEnsemble, as_ensemble
 from hardwood.convert.checking import check_import, rows_near_thresholds
 from hardwood.convert.libraries import SUPPORTED, load_library
 from hardwood.convert.precision import find_cut, float32_cutoffs
+from hardwood.convert.source import Source
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,13 @@ def mixed() -> tuple[Any, TreeEnsemble]:
 
 def check(model: Any, ensemble: TreeEnsemble) -> None:
     check_import(
-        ensemble,
-        lambda rows: model.predict(ensemble.schema.decode(rows)),
-        "the model",
-        output=lambda rows: model.decision_function(ensemble.schema.decode(rows)),
+        Source(
+            ensemble=ensemble,
+            name="the model",
+            predict=model.predict,
+            output=model.decision_function,
+            as_table=ensemble.schema.decode,
+        )
     )
 
 
@@ -106,11 +110,11 @@ class TestEverythingIsSeen:
         ensemble = as_ensemble(model)
         assert not ensemble.output(X[:1]).any()
         with pytest.raises(ValueError, match="could not be imported faithfully"):
-            check_import(replace(ensemble, cut=0.0), model.predict, "the model")
+            check_import(Source(ensemble=replace(ensemble, cut=0.0), name="the model", predict=model.predict))
 
     def test_not_one_prediction_per_row(self, mixed: tuple[Any, TreeEnsemble]) -> None:
         with pytest.raises(ValueError, match=r"the model predicts an array of shape \(512, 2\)"):
-            check_import(mixed[1], lambda rows: np.zeros((len(rows), 2)), "the model")
+            check_import(Source(ensemble=mixed[1], name="the model", predict=lambda rows: np.zeros((len(rows), 2))))
 
     def test_one_of_a_hundred_trees(self) -> None:
         generator = np.random.default_rng(0)
@@ -120,14 +124,13 @@ class TestEverythingIsSeen:
         ensemble = as_ensemble(model)
         swapped = changed(ensemble.value, ensemble.left[ensemble.root[42]], [0.0, 0.0])
         assert ensemble.feature[ensemble.left[ensemble.root[42]]] >= 0  # inner nodes have no say
-        check_import(replace(ensemble, value=swapped), model.predict, "it", output=model.predict_proba, float32=True)
+        source = Source(ensemble=ensemble, name="it", predict=model.predict, output=model.predict_proba, float32=True)
+        check_import(replace(source, ensemble=replace(ensemble, value=swapped)))
         left, right = ensemble.left.copy(), ensemble.right.copy()
         root = ensemble.root[42]
         left[root], right[root] = right[root], left[root]
         with pytest.raises(ValueError, match="it could not be imported faithfully"):
-            check_import(
-                replace(ensemble, left=left, right=right), model.predict, "it", output=model.predict_proba, float32=True
-            )
+            check_import(replace(source, ensemble=replace(ensemble, left=left, right=right)))
 
 
 class TestRows:

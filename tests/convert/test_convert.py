@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.tree import (
 from hardwood import RobustTreeClassifier, TreeEnsemble, as_ensemble
 from hardwood.convert.checking import check_import, rows_near_thresholds
 from hardwood.convert.precision import float32_cutoffs
+from hardwood.convert.source import Source
 from reference import attacking as reference
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -313,9 +315,10 @@ class TestChecking:
     )
     def test_a_broken_import_is_refused(self, broken: Any) -> None:
         right = reference.build((0, 0.5, 0, 1))
-        check_import(right, right.predict, "the model")
+        source = Source(ensemble=right, name="the model", predict=right.predict)
+        check_import(source)
         with pytest.raises(ValueError, match=r"the model could not be imported faithfully: .* of 512 rows"):
-            check_import(reference.build(broken), right.predict, "the model")
+            check_import(replace(source, ensemble=reference.build(broken)))
 
     def test_scikit_learn_imports_are_checked(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Were the thresholds taken as they are, rows that round across one would go the other way."""

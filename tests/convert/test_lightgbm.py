@@ -296,6 +296,27 @@ class TestCategories:
         assert np.array_equal(ensemble.predict(X), model.predict(X))
 
 
+class TestNames:
+    """LightGBM writes an underscore for every space in a name and then takes the table as it was; so did we not."""
+
+    X = pd.DataFrame(make_table(), columns=["monthly income", "age", "time at work", "n_cards"])
+
+    def test_spaces(self) -> None:
+        model = lgb.LGBMClassifier(**SMALL).fit(self.X, make_target(self.X.to_numpy(), 2))
+        assert model.booster_.feature_name()[0] == "monthly_income"
+        for source in (model, model.booster_):
+            ensemble = as_ensemble(source, self.X)
+            assert ensemble.schema.feature_names == tuple(self.X.columns)
+            assert np.array_equal(ensemble.predict(self.X), model.predict(self.X))
+            respelt = self.X.rename(columns=lambda name: name.replace(" ", "_"))
+            assert as_ensemble(source, respelt).schema.feature_names == tuple(respelt.columns)
+
+    def test_other_names(self) -> None:
+        model = lgb.LGBMClassifier(**SMALL).fit(self.X, make_target(self.X.to_numpy(), 2))
+        with pytest.raises(ValueError, match="feature names should match"):
+            as_ensemble(model, self.X.rename(columns={"age": "years"}))
+
+
 class TestFiles:
     def test_text(self, tmp_path: Path) -> None:
         X = make_table()

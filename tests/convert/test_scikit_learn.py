@@ -307,7 +307,7 @@ class TestRefused:
             (AdaBoostRegressor(), "AdaBoostRegressor predicts a weighted median"),
             (AdaBoostClassifier(LogisticRegression()), "AdaBoostClassifier holds a LogisticRegression"),
             (BaggingClassifier(LogisticRegression()), "BaggingClassifier holds a LogisticRegression"),
-            (BaggingRegressor(RandomForestRegressor(2), n_estimators=2), "holds a RandomForestRegressor"),
+            (BaggingRegressor(RandomForestRegressor(2), n_estimators=2), "averages members of several trees each"),
             (GradientBoostingRegressor(init=LinearRegression()), "starts from a LinearRegression"),
             (GradientBoostingClassifier(init=DummyClassifier(strategy="stratified")), "starts from a DummyClassifier"),
             (HistGradientBoostingRegressor(loss="poisson"), "exponential of a sum"),

@@ -1,52 +1,85 @@
 """`as_ensemble`: any tree model as a TreeEnsemble."""
 
 import os
+import warnings
 from importlib import import_module
 from typing import Any
 
+from hardwood.convert.checking import check_import, check_labels_known, check_rows
 from hardwood.convert.libraries import load_library
+from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 
 __all__ = ["as_ensemble"]
 
 # Which function reads which class, by package and name: no library is imported only to recognise its models.
-_IMPORTERS = {
-    ("sklearn", "DecisionTreeClassifier"): "scikit_learn.import_tree",
-    ("sklearn", "DecisionTreeRegressor"): "scikit_learn.import_tree",
-    ("sklearn", "RandomForestClassifier"): "scikit_learn.import_forest",
-    ("sklearn", "RandomForestRegressor"): "scikit_learn.import_forest",
-    ("sklearn", "ExtraTreesClassifier"): "scikit_learn.import_forest",
-    ("sklearn", "ExtraTreesRegressor"): "scikit_learn.import_forest",
-    ("sklearn", "BaggingClassifier"): "scikit_learn.import_bagging",
-    ("sklearn", "BaggingRegressor"): "scikit_learn.import_bagging",
-    ("sklearn", "GradientBoostingClassifier"): "scikit_learn.import_gradient_boosting",
-    ("sklearn", "GradientBoostingRegressor"): "scikit_learn.import_gradient_boosting",
-    ("sklearn", "HistGradientBoostingClassifier"): "hist_gradient_boosting.import_hist_gradient_boosting",
-    ("sklearn", "HistGradientBoostingRegressor"): "hist_gradient_boosting.import_hist_gradient_boosting",
-    ("sklearn", "AdaBoostClassifier"): "scikit_learn.import_ada_boost",
-    ("sklearn", "AdaBoostRegressor"): "scikit_learn.refuse_ada_boost_regressor",
-    ("sklearn", "Pipeline"): "pipelines.import_pipeline",
-    ("xgboost", "Booster"): "xgboost_models.import_booster",
-    ("xgboost", "XGBModel"): "xgboost_models.import_estimator",
-    ("lightgbm", "Booster"): "lightgbm_models.import_booster",
-    ("lightgbm", "LGBMModel"): "lightgbm_models.import_estimator",
+_READERS = {
+    ("sklearn", "DecisionTreeClassifier"): "scikit_learn.read_tree",
+    ("sklearn", "DecisionTreeRegressor"): "scikit_learn.read_tree",
+    ("sklearn", "RandomForestClassifier"): "scikit_learn.read_forest",
+    ("sklearn", "RandomForestRegressor"): "scikit_learn.read_forest",
+    ("sklearn", "ExtraTreesClassifier"): "scikit_learn.read_forest",
+    ("sklearn", "ExtraTreesRegressor"): "scikit_learn.read_forest",
+    ("sklearn", "GradientBoostingClassifier"): "scikit_learn.read_gradient_boosting",
+    ("sklearn", "GradientBoostingRegressor"): "scikit_learn.read_gradient_boosting",
+    ("sklearn", "HistGradientBoostingClassifier"): "hist_gradient_boosting.read_hist_gradient_boosting",
+    ("sklearn", "HistGradientBoostingRegressor"): "hist_gradient_boosting.read_hist_gradient_boosting",
+    ("sklearn", "BaggingClassifier"): "committees.read_bagging",
+    ("sklearn", "BaggingRegressor"): "committees.read_bagging",
+    ("sklearn", "AdaBoostClassifier"): "committees.read_ada_boost",
+    ("sklearn", "VotingClassifier"): "committees.read_voting",
+    ("sklearn", "VotingRegressor"): "committees.read_voting",
+    ("sklearn", "OneVsRestClassifier"): "committees.read_one_against_the_rest",
+    ("sklearn", "BaseSearchCV"): "wrappers.read_search",
+    ("sklearn", "FrozenEstimator"): "wrappers.read_frozen",
+    ("sklearn", "Pipeline"): "pipelines.read_pipeline",
+    ("xgboost", "Booster"): "xgboost_models.read_booster",
+    ("xgboost", "XGBModel"): "xgboost_models.read_estimator",
+    ("lightgbm", "Booster"): "lightgbm_models.read_booster",
+    ("lightgbm", "LGBMModel"): "lightgbm_models.read_estimator",
+}
+
+# What scikit-learn builds around models that is no sum of trees, and why.
+_REFUSED = {
+    "AdaBoostRegressor": "predicts a weighted median of its trees",
+    "CalibratedClassifierCV": "bends the probabilities of a model, which is no sum of trees; give the model inside it, "
+    "model.calibrated_classifiers_[0].estimator",
+    "StackingClassifier": "feeds what its members predict into another model",
+    "StackingRegressor": "feeds what its members predict into another model",
+    "TransformedTargetRegressor": "predicts a function of what the model inside it predicts; give model.regressor_",
+    "TunedThresholdClassifierCV": "moves the cut of a model's probabilities; give the model inside it, "
+    "model.estimator_",
+    "FixedThresholdClassifier": "moves the cut of a model's probabilities; give the model inside it, model.estimator_",
+    "SelfTrainingClassifier": "is a model around a model; give the one inside it, model.estimator_",
+    "OneVsOneClassifier": "counts the duels that each class wins; OneVsRestClassifier is supported",
+    "OutputCodeClassifier": "compares what its members predict with a code book",
+    "MultiOutputClassifier": "has several outputs; give one of model.estimators_",
+    "MultiOutputRegressor": "has several outputs; give one of model.estimators_",
+    "ClassifierChain": "has several outputs",
+    "RegressorChain": "has several outputs",
 }
 
 
-def as_ensemble(model: Any) -> TreeEnsemble:
+def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
     """Return a model as a :class:`TreeEnsemble` that predicts exactly the same.
 
-    Every import is compared with what the model itself predicts, on rows that hug its thresholds, and is refused if a
-    single one differs. What cannot be said as a sum of trees is refused with a reason.
+    Every import is compared with what the model itself predicts, on rows that hug its thresholds and on those of `X`,
+    and is refused if a single one differs. What cannot be said as a sum of trees is refused with a reason.
 
     Parameters
     ----------
     model : object or path
         A TreeEnsemble or a fitted hardwood estimator; from scikit-learn a DecisionTree, ExtraTree, RandomForest,
-        ExtraTrees, GradientBoosting, HistGradientBoosting, AdaBoost or Bagging of trees; from XGBoost or LightGBM a
-        Booster or an estimator; a Pipeline of which only the last step does something, and that is one of these; or the
-        path of a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text.
+        ExtraTrees, GradientBoosting or HistGradientBoosting; Bagging, AdaBoost, Voting or OneVsRest of trees, also of
+        hardwood's; from XGBoost or LightGBM a Booster or an estimator; a search such as GridSearchCV around one of
+        these; a Pipeline of steps that treat every column by itself and keep its order (scalers, imputers with fixed
+        values, selections of columns) before one of these; or the path of a saved model: hardwood's JSON, XGBoost's
+        JSON or UBJ, LightGBM's text.
         Of models that stopped early, the rounds are imported that their own ``predict`` uses.
+    X : table, optional
+        The rows that the import is meant for. The model predicts them once, and so does the import, and both have to
+        agree. What only the table knows is taken from it: names of columns that LightGBM has respelt, labels of
+        categories that XGBoost has forgotten. A categorical column none of whose labels the model knows is an error.
 
     Returns
     -------
@@ -60,7 +93,8 @@ def as_ensemble(model: Any) -> TreeEnsemble:
     TypeError
         If the model is of a kind hardwood does not know.
     ValueError
-        If it is not fitted, if a file is damaged, or if the model does something a TreeEnsemble cannot do.
+        If it is not fitted, if a file is damaged, if the model does something a TreeEnsemble cannot do, or if it
+        predicts otherwise than its import.
     ImportError
         If a file needs a library that is not installed, or a version that is too old.
 
@@ -76,30 +110,56 @@ def as_ensemble(model: Any) -> TreeEnsemble:
     >>> as_ensemble(DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"]))
     TreeEnsemble(1 tree, 2 leaves, 1 features)
     """
+    reading = read_model(model)
+    if isinstance(reading, TreeEnsemble):
+        if X is not None:
+            check_labels_known(reading.schema, X)
+        return reading
+    if X is not None and reading.adapt is not None:
+        reading = reading.adapt(X)
+    if reading.warning is not None:
+        warnings.warn(reading.warning, stacklevel=2)
+    check_import(reading)
+    if X is not None:
+        check_labels_known(reading.ensemble.schema, X)
+        check_rows(reading, X)
+    return reading.ensemble
+
+
+def read_model(model: Any) -> TreeEnsemble | Source:
+    """Read a model or a file; a model of another library comes unchecked, together with what checks it."""
     if isinstance(model, TreeEnsemble):
         return model
     if isinstance(getattr(model, "ensemble_", None), TreeEnsemble):
         return model.ensemble_
     if isinstance(model, (str, os.PathLike)):
-        from hardwood.convert.saved import import_file
+        from hardwood.convert.saved import read_file
 
-        return import_file(model)
+        return read_file(model)
     if hasattr(model, "fit") and type(model).__module__.startswith("hardwood"):
         raise ValueError(f"model: this {type(model).__name__} is not fitted; call fit first")
     for ancestor in type(model).__mro__:
-        package = ancestor.__module__.partition(".")[0]
-        importer = _IMPORTERS.get((package, ancestor.__name__))
-        if importer is not None:
+        package, name = ancestor.__module__.partition(".")[0], ancestor.__name__
+        if package == "sklearn" and name in _REFUSED:
+            raise ValueError(f"model: a {type(model).__name__} {_REFUSED[name]}; only sums of trees are supported")
+        reader = _READERS.get((package, name))
+        if reader is not None:
             load_library(package)
             _require_fitted(model)
-            module, function = importer.split(".")
+            module, function = reader.split(".")
             return getattr(import_module(f"hardwood.convert.{module}"), function)(model)
     what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
     raise TypeError(
         f"model: {what} is not a tree model hardwood knows; give a fitted hardwood estimator, a "
-        "TreeEnsemble, a tree, forest, boosting or bagging of scikit-learn, a model of XGBoost or LightGBM, or the "
-        "path of a saved model"
+        "TreeEnsemble, a tree, forest, boosting, bagging or voting of scikit-learn, a model of XGBoost or LightGBM, or "
+        "the path of a saved model"
     )
+
+
+def read_ensemble(model: Any) -> TreeEnsemble:
+    """Return the ensemble of a part of a larger model, which is checked as a whole."""
+    reading = read_model(model)
+    return reading if isinstance(reading, TreeEnsemble) else reading.ensemble
 
 
 def _require_fitted(model: Any) -> None:

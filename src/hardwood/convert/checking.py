@@ -1,17 +1,19 @@
 """Every import is compared with the model it came from before anybody relies on it."""
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from hardwood.convert.precision import LARGEST
+from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import unpack_set
+from hardwood.table import Schema
+from hardwood.table.columns import get_column, open_table, read_codes, say_where
 
 N_ROWS = 512
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-
-Rows = Callable[[np.ndarray], np.ndarray]
+N_SHOWN = 5  # rows or labels that an error lists
 
 
 def rows_near_thresholds(
@@ -93,60 +95,112 @@ def _go_to_leaves(ensemble: TreeEnsemble, rows: np.ndarray, generator: np.random
     rows[inside] = corner[inside]
 
 
-def check_import(
-    ensemble: TreeEnsemble,
-    predict: Rows,
-    source: str,
-    *,
-    output: Rows | None = None,
-    probability: Rows | None = None,
-    float32: bool = False,
-    infinite: bool = False,
-) -> None:
-    """Raise ``ValueError`` unless the import predicts what its source predicts, on rows that hug the thresholds.
-
-    Parameters
-    ----------
-    ensemble : TreeEnsemble
-    predict : callable
-        What the source predicts for rows as the kernels take them: class labels, or values of a regression.
-    source : str
-        What errors call the source.
-    output : callable, optional
-        What the source says the outputs are. They have to be the same up to rounding: a compiler may fuse a
-        multiplication and an addition. Classes have to be the same.
-    probability : callable, optional
-        For a source that rounds its outputs to probabilities and takes the largest: classes whose probabilities are
-        equal to the last bit are then as good as one another.
-    float32, infinite : bool
-        What the source does with its rows: see `rows_near_thresholds`. Values are missing if the columns accept that.
-    """
+def check_import(source: Source) -> None:
+    """Raise ``ValueError`` unless an import predicts what its source predicts, on rows that hug the thresholds."""
+    ensemble = source.ensemble
     # A split between missing values and all numbers has an infinite threshold, brought down to the largest number on
     # import. Infinity itself then lies on the other side; but it is no number that a TreeEnsemble takes.
-    infinite = infinite and bool((ensemble.threshold < LARGEST).all())
+    infinite = source.infinite and bool((ensemble.threshold < LARGEST).all())
     missing = ensemble.schema.accepts_missing
-    rows = rows_near_thresholds(ensemble, float32=float32, missing=missing, infinite=infinite)
-    ours = ensemble.output(rows)
-    theirs = predict(rows)
-    if np.shape(theirs) != (len(rows),):
-        raise ValueError(f"{source} predicts an array of shape {np.shape(theirs)} for {len(rows)} rows, not one each")
-    if ensemble.classes is None:
-        wrong = ~_same_up_to_rounding(ensemble, ours[:, 0], theirs)
-    else:
-        decided = ensemble.decide(rows)
-        wrong = ensemble.classes.take(decided) != theirs
-        if probability is not None and wrong.any():
-            likely = probability(rows)
-            wrong &= likely[np.arange(len(rows)), decided] < likely.max(axis=1)
-    if output is not None:
-        wrong |= ~_same_up_to_rounding(ensemble, ours, output(rows).reshape(ours.shape)).all(axis=1)
+    rows = rows_near_thresholds(ensemble, float32=source.float32, missing=missing, infinite=infinite)
+    wrong, _, _ = _compare(source, rows, source.as_table(rows), outputs=True)
     if wrong.any():
         raise ValueError(
-            f"{source} could not be imported faithfully: the import predicts otherwise on {wrong.sum()} of "
+            f"{source.name} could not be imported faithfully: the import predicts otherwise on {wrong.sum()} of "
             f"{len(rows)} rows near its thresholds. Please report this with the model."
         )
+
+
+def check_rows(source: Source, X: Any) -> None:
+    """Raise ``ValueError`` unless an import predicts what its source predicts, on the rows of a table.
+
+    A pandas DataFrame is given to the source as it is, and so is an array of numbers for a model without categories:
+    the source reads the table by itself. Anything else it is given as hardwood has read it.
+    """
+    schema = source.ensemble.schema
+    matrix = schema.encode(X)
+    as_it_is = _is_pandas(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not schema.categorical)
+    try:
+        table = X if as_it_is else source.as_table(matrix)
+        wrong, ours, theirs = _compare(source, matrix, table, outputs=False)
+    except Exception as error:  # a library may raise anything
+        raise ValueError(f"X: {source.name} itself does not predict for this table: {_first_line(error)}") from error
+    if wrong.any():
+        rows = np.flatnonzero(wrong)
+        first = int(rows[0])
+        shown = ", ".join(map(str, rows[:N_SHOWN])) + (", ..." if len(rows) > N_SHOWN else "")
+        raise ValueError(
+            f"X: {source.name} predicts otherwise than its import on {len(rows)} of {len(matrix)} rows (counted from "
+            f"0: {shown}), so nothing can be said of it. In row {first} it says {theirs[first]!r}, the import "
+            f"{ours[first]!r}. Where the columns and categories of X are those that the model was trained on, please "
+            "report this with the model."
+        )
+
+
+def check_labels_known(schema: Schema, X: Any) -> None:
+    """Raise ``ValueError`` if a categorical column of a table holds several labels and the model knows none of them.
+
+    One row may well hold a category that is new to a model; a column of nothing but new ones is another spelling.
+    """
+    if not schema.categorical:
+        return
+    table = open_table(X)
+    for j in schema.categorical:
+        labels = schema.categories[j] or ()
+        column = get_column(table, j)
+        codes = read_codes(column, labels, say_where(schema.feature_names, j), keep_missing=True)
+        if (codes[~np.isnan(codes)] != len(labels)).any():
+            continue
+        values = column.tolist() if isinstance(column, np.ndarray) else column.to_numpy().tolist()
+        found = list(dict.fromkeys(value for value, code in zip(values, codes, strict=True) if code == code))
+        if len(found) > 1:
+            raise ValueError(
+                f"X: {say_where(schema.feature_names, j)} holds the categories {_list(found)}, and the model knows "
+                f"none of them; it knows {_list(list(labels))}"
+            )
+
+
+def _compare(
+    source: Source, rows: np.ndarray, table: Any, *, outputs: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which rows are predicted otherwise, what the import predicts, and what the source does.
+
+    With `outputs`, what is added up has to be the same too, up to rounding.
+    """
+    ensemble = source.ensemble
+    output = ensemble.output(rows)
+    theirs = source.predict(table)
+    if np.shape(theirs) != (len(rows),):
+        raise ValueError(
+            f"{source.name} predicts an array of shape {np.shape(theirs)} for {len(rows)} rows, not one each"
+        )
+    if ensemble.classes is None:
+        ours = output[:, 0]
+        wrong = ~_same_up_to_rounding(ensemble, ours, theirs)
+    else:
+        decided = ensemble.decide(rows)
+        ours = ensemble.classes.take(decided)
+        wrong = ours != theirs
+        if source.probability is not None and wrong.any():
+            likely = source.probability(table)
+            wrong &= likely[np.arange(len(rows)), decided] < likely.max(axis=1)
+    if outputs and source.output is not None:
+        wrong |= ~_same_up_to_rounding(ensemble, output, source.output(table).reshape(output.shape)).all(axis=1)
+    return wrong, ours, theirs
 
 
 def _same_up_to_rounding(ensemble: TreeEnsemble, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     scale = max(np.abs(ours).max(), np.abs(theirs).max())
     return np.abs(ours - theirs) <= ensemble.n_trees * np.finfo(ensemble.precision).eps * scale
+
+
+def _is_pandas(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).partition("\n")[0]
+
+
+def _list(labels: list[Any]) -> str:
+    return ", ".join(map(repr, labels[:N_SHOWN])) + (", ..." if len(labels) > N_SHOWN else "")

@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from hardwood.convert.checking import check_import
 from hardwood.convert.precision import LARGEST
 from hardwood.convert.scikit_learn import name_of, run_quietly, schema_of
-from hardwood.ensemble import TreeEnsemble
+from hardwood.convert.source import Answer, Source
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
 
-def import_hist_gradient_boosting(model: Any) -> TreeEnsemble:
-    """Turn HistGradientBoosting into a TreeEnsemble; its thresholds are numbers of the table, not of the bins."""
+def read_hist_gradient_boosting(model: Any) -> Source:
+    """Read HistGradientBoosting; its thresholds are numbers of the table, not of the bins."""
     classes = getattr(model, "classes_", None)
     if classes is None and model.loss in ("poisson", "gamma"):
         raise ValueError(
@@ -53,15 +52,24 @@ def import_hist_gradient_boosting(model: Any) -> TreeEnsemble:
         base_score=model._baseline_prediction.ravel(),
         link="value" if classes is None else "logistic" if n_outputs == 1 else "softmax",
     )
-    with threadpool_limits(limits=1, user_api="openmp"):  # threads that wait for each other cost more than they gain
-        check_import(
-            ensemble,
-            lambda rows: run_quietly(model.predict, _table(rows, schema)),
-            name_of(model),
-            output=None if classes is None else lambda rows: run_quietly(model.decision_function, _table(rows, schema)),
-            infinite=True,
-        )
-    return ensemble
+    return Source(
+        ensemble=ensemble,
+        name=name_of(model),
+        predict=_in_one_thread(model.predict),
+        output=None if classes is None else _in_one_thread(model.decision_function),
+        as_table=lambda rows: _table(rows, schema),
+        infinite=True,
+    )
+
+
+def _in_one_thread(method: Answer) -> Answer:
+    """Call a method on one thread: threads that wait for each other cost more than they gain."""
+
+    def answer(table: Any) -> np.ndarray:
+        with threadpool_limits(limits=1, user_api="openmp"):
+            return run_quietly(method, table)
+
+    return answer
 
 
 def _schema(model: Any, is_categorical: np.ndarray) -> Schema:

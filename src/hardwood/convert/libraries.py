@@ -5,7 +5,7 @@ from typing import Any
 
 # By package: the oldest version that is supported and the newest that is tested. A newer one is not refused, because
 # every import checks itself against the model it came from.
-SUPPORTED = {"sklearn": ("1.6", "1.9"), "xgboost": ("2.1", "3.2"), "lightgbm": ("4.0", "4.7")}
+SUPPORTED = {"sklearn": ("1.6", "1.9"), "xgboost": ("2.1", "3.4"), "lightgbm": ("4.0", "4.7")}
 
 
 def load_library(name: str) -> Any:
@@ -21,12 +21,17 @@ def load_library(name: str) -> Any:
     except ImportError:
         raise ImportError(f"this model needs {name}, which is not installed: pip install 'hardwood[{name}]'") from None
     oldest, _ = SUPPORTED[name]
-    if _numbers(library.__version__) < _numbers(oldest):
+    if version_of(library) < _numbers(oldest):
         raise ImportError(
             f"{name} {library.__version__} is installed; hardwood imports models of {name} {oldest} and later: "
             f"pip install --upgrade 'hardwood[{name}]'"
         )
     return library
+
+
+def version_of(library: Any) -> tuple[int, ...]:
+    """Return the first two numbers of a library's version."""
+    return _numbers(library.__version__)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,16 +1,16 @@
 """Importing LightGBM's models."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hardwood.convert.checking import Rows, check_import
 from hardwood.convert.libraries import load_library
 from hardwood.convert.lightgbm_text import Text
 from hardwood.convert.precision import LARGEST, find_cut
-from hardwood.convert.scikit_learn import run_quietly
-from hardwood.ensemble import TreeEnsemble
+from hardwood.convert.scikit_learn import quiet
+from hardwood.convert.source import Answer, Source
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
@@ -25,33 +25,33 @@ _ZERO = float(np.float32(1e-35))
 _MISSING_IS_ZERO, _MISSING_IS_NAN = 1, 2
 
 
-def import_text(raw: bytes, source: str) -> TreeEnsemble:
+def read_text(raw: bytes, source: str) -> Source:
     """Read what a text file holds."""
     lightgbm = load_library("lightgbm")
     try:
         booster = lightgbm.Booster(model_str=raw.decode())
     except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
         raise ValueError(f"{source} is not a valid LightGBM model: {error}") from None
-    return import_booster(booster)
+    return read_booster(booster)
 
 
-def import_booster(booster: Any) -> TreeEnsemble:
-    """Turn a Booster into a TreeEnsemble. The classes of a classifier are 0, 1 and so on."""
+def read_booster(booster: Any) -> Source:
+    """Read a Booster. The classes of a classifier are 0, 1 and so on."""
     text = Text(booster.model_to_string())
     is_classifier = text.objective.split()[0] in _CLASSIFICATION
 
-    def predict(rows: np.ndarray) -> np.ndarray:
-        predicted = np.asarray(booster.predict(rows))
+    def predict(table: Any) -> np.ndarray:
+        predicted = np.asarray(booster.predict(table))
         if not is_classifier:
             return predicted
         return predicted > 1.0 - predicted if predicted.ndim == 1 else predicted.argmax(axis=1)
 
     classes = np.arange(max(text.n_outputs, 2)) if is_classifier else None
-    return _import(text, booster, classes, predict, "Booster")
+    return _read(text, booster, classes, predict, "Booster")
 
 
-def import_estimator(estimator: Any) -> TreeEnsemble:
-    """Turn an estimator of LightGBM's scikit-learn API into a TreeEnsemble, with the rounds that its predict uses."""
+def read_estimator(estimator: Any) -> Source:
+    """Read an estimator of LightGBM's scikit-learn API, with the rounds that its predict uses."""
     booster = estimator.booster_
     name = type(estimator).__name__
     classes = getattr(estimator, "classes_", None)
@@ -60,10 +60,10 @@ def import_estimator(estimator: Any) -> TreeEnsemble:
         raise ValueError(
             f"{name} has the objective {text.objective!r}; a classifier's must be 'binary' or 'multiclass'"
         )
-    return _import(text, booster, classes, lambda rows: run_quietly(estimator.predict, rows), name)
+    return _read(text, booster, classes, quiet(estimator.predict), name)
 
 
-def _import(text: Text, booster: Any, classes: np.ndarray | None, predict: Rows, name: str) -> TreeEnsemble:
+def _read(text: Text, booster: Any, classes: np.ndarray | None, predict: Answer, name: str) -> Source:
     if classes is None and (text.objective not in _IDENTITY or text.n_outputs > 1):
         raise ValueError(
             f"{name} with objective={text.objective!r} predicts not the sum of its trees but a function of "
@@ -92,15 +92,29 @@ def _import(text: Text, booster: Any, classes: np.ndarray | None, predict: Rows,
             table[known, j] = category[rows[known, j].astype(np.intp)]
         return table
 
-    check_import(
-        ensemble,
-        lambda rows: predict(as_source(rows)),
-        name,
-        output=lambda rows: np.asarray(booster.predict(as_source(rows), raw_score=True)) / divisor,
-        probability=(lambda rows: np.asarray(booster.predict(as_source(rows)))) if text.n_outputs > 1 else None,
+    source = Source(
+        ensemble=ensemble,
+        name=name,
+        predict=predict,
+        output=lambda table: np.asarray(booster.predict(table, raw_score=True)) / divisor,
+        probability=(lambda table: np.asarray(booster.predict(table))) if text.n_outputs > 1 else None,
+        as_table=as_source,
         infinite=True,
     )
-    return ensemble
+    return replace(source, adapt=lambda table: _adapt_names(source, table))
+
+
+def _adapt_names(source: Source, table: Any) -> Source:
+    """Name the columns as a table does, if LightGBM has only written an underscore for every space."""
+    schema = source.ensemble.schema
+    columns = getattr(table, "columns", None)
+    names = [] if columns is None else list(columns)
+    if not all(isinstance(name, str) for name in names) or tuple(names) == schema.feature_names:
+        return source
+    if tuple(name.replace(" ", "_") for name in names) != schema.feature_names:
+        return source
+    renamed = replace(schema, feature_names=tuple(names))
+    return replace(source, ensemble=replace(source.ensemble, schema=renamed))
 
 
 def _link(is_single: bool, sigmoid: float) -> str:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import read_model
+from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 
 
-def import_pipeline(model: Any) -> TreeEnsemble:
+def read_pipeline(model: Any) -> TreeEnsemble | Source:
     """Import the last step of a pipeline that does nothing before it."""
     *before, (_, last) = model.steps
     for name, step in before:
@@ -16,4 +17,4 @@ def import_pipeline(model: Any) -> TreeEnsemble:
                 "trees see another table than the one a threat model speaks of; give its last step, model[-1], with "
                 "the table that this step sees, model[:-1].transform(X), and a threat in the units of that table"
             )
-    return as_ensemble(last)
+    return read_model(last)

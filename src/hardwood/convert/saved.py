@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".skops")
@@ -19,7 +20,7 @@ def is_pickle(path: str | os.PathLike[str]) -> bool:
         return file.read(8).startswith(_PICKLE_STARTS)
 
 
-def import_file(path: str | os.PathLike[str]) -> TreeEnsemble:
+def read_file(path: str | os.PathLike[str]) -> TreeEnsemble | Source:
     """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, or LightGBM's text."""
     raw = Path(path).read_bytes()
     source = os.fspath(path)
@@ -29,21 +30,21 @@ def import_file(path: str | os.PathLike[str]) -> TreeEnsemble:
             "yourself and give hardwood the model"
         )
     if raw[:1] == b"{" and raw[1:2] in (bytes([mark]) for mark in _UBJ_LENGTHS):
-        return _import_xgboost(raw, source)
+        return _read_xgboost(raw, source)
     if raw[:1] == b"{":
         is_xgboost = b'"gradient_booster"' in raw and b'"hardwood.TreeEnsemble"' not in raw
-        return _import_xgboost(raw, source) if is_xgboost else TreeEnsemble.parse_json(raw, source)
+        return _read_xgboost(raw, source) if is_xgboost else TreeEnsemble.parse_json(raw, source)
     if raw.startswith((b"tree\n", b"tree\r\n")):
-        from hardwood.convert.lightgbm_models import import_text
+        from hardwood.convert.lightgbm_models import read_text
 
-        return import_text(raw, source)
+        return read_text(raw, source)
     raise ValueError(
         f"{source} is not a JSON file of hardwood, a JSON or UBJ file of XGBoost, or a text file of LightGBM; "
         "these are the saved models hardwood reads"
     )
 
 
-def _import_xgboost(raw: bytes, source: str) -> TreeEnsemble:
-    from hardwood.convert.xgboost_models import import_bytes
+def _read_xgboost(raw: bytes, source: str) -> Source:
+    from hardwood.convert.xgboost_models import read_bytes
 
-    return import_bytes(raw, source)
+    return read_bytes(raw, source)

@@ -1,10 +1,12 @@
 """What XGBoost writes about a model in JSON, as arrays over the nodes of all trees."""
 
 import json
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from hardwood.convert.xgboost_labels import read_labels
 
 
 class Document:
@@ -34,12 +36,13 @@ class Document:
         n_trees = ends[-1] if n_rounds is None else ends[min(n_rounds, len(ends) - 1)]
         self._read_trees(forest, n_trees)
         # DART: the weight of the tree of each node.
-        weights = gradient_booster.get("weight_drop")
+        weights = gradient_booster.get("weight_drop", forest.get("weight_drop"))  # from version 3.4 on with the trees
         self.weight = None if weights is None else np.repeat(np.array(weights[:n_trees], dtype=np.float32), self.size)
         self.is_categorical = np.zeros(self.n_features, dtype=bool)
         self.is_categorical[[j for j, kind in enumerate(learner["feature_types"]) if kind == "c"]] = True
         self.is_categorical[self.feature[self.splits_categories]] = True
-        self.labels = dict(enumerate(map(_read_labels, forest.get("cats", {}).get("enc", []))))
+        version, columns = tuple(self.document["version"]), forest.get("cats", {}).get("enc", [])
+        self.labels = {j: read_labels(column, version) for j, column in enumerate(columns) if column["values"]}
 
     def _read_trees(self, forest: dict[str, Any], n_trees: int) -> None:
         trees = forest["trees"][:n_trees]
@@ -94,13 +97,3 @@ class Document:
             "feature_types": [],
         }
         return bytearray(json.dumps(self.document | {"learner": learner | changes}).encode())
-
-
-def _read_labels(column: dict[str, Any]) -> tuple | None:
-    """Return the labels of the categories of a feature, or None if the model does not know them."""
-    if "offsets" not in column:
-        return tuple(column["values"])
-    text = bytes(byte & 255 for byte in column["values"])
-    if not text.isascii():
-        return None  # XGBoost counts letters where it should count bytes, and cuts such labels in the wrong places
-    return tuple(text[start:end].decode() for start, end in pairwise(column["offsets"]))

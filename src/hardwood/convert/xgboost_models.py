@@ -6,24 +6,28 @@ not worked out again here: the model itself is asked, by way of a copy of it tha
 
 import json
 import math
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hardwood.convert.checking import Rows, check_import
-from hardwood.convert.libraries import load_library
+from hardwood.convert.libraries import load_library, version_of
 from hardwood.convert.precision import find_cut, float32_cutoffs
+from hardwood.convert.source import Source
 from hardwood.convert.xgboost_document import Document
+from hardwood.convert.xgboost_labels import restore_labels
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
 
+# What a node of DART adds: from its value, the base score and the weight of its tree.
+Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
 _ESTIMATORS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}
 
 
-def import_bytes(raw: bytes, source: str) -> TreeEnsemble:
+def read_bytes(raw: bytes, source: str) -> Source:
     """Read what a JSON or UBJ file holds; it predicts like the object that was saved, booster or estimator."""
     xgboost = load_library("xgboost")
     booster = xgboost.Booster()
@@ -34,77 +38,95 @@ def import_bytes(raw: bytes, source: str) -> TreeEnsemble:
         raise ValueError(f"{source} is not a valid XGBoost model: {first_line}") from None
     kind = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
     if kind not in _ESTIMATORS:
-        return import_booster(booster)
+        return read_booster(booster)
     estimator = getattr(xgboost, _ESTIMATORS[kind])()
     estimator.load_model(bytearray(raw))
-    return import_estimator(estimator)
+    return read_estimator(estimator)
 
 
-def import_booster(booster: Any) -> TreeEnsemble:
-    """Turn a Booster into a TreeEnsemble with all its trees. The classes of a classifier are 0, 1 and so on."""
+def read_booster(booster: Any) -> Source:
+    """Read a Booster with all its trees. The classes of a classifier are 0, 1 and so on."""
     xgboost = load_library("xgboost")
     document = Document(booster)
     types = np.where(document.is_categorical, "c", "q").tolist()
     is_classifier = document.objective.startswith(("binary:", "multi:"))
     cut = 0.0 if document.objective == "binary:logitraw" else 0.5
 
-    def run(rows: np.ndarray, **options: Any) -> np.ndarray:
-        data = xgboost.DMatrix(rows, feature_types=types, enable_categorical=True, nthread=1)
+    def run(table: Any, **options: Any) -> np.ndarray:
+        if not isinstance(table, np.ndarray):
+            return booster.predict(xgboost.DMatrix(table, enable_categorical=True, nthread=1), **options)
+        data = xgboost.DMatrix(table, feature_types=types, enable_categorical=True, nthread=1)
         return booster.predict(data, validate_features=False, **options)
 
-    def predict(rows: np.ndarray) -> np.ndarray:
-        predicted = run(rows)
+    def predict(table: Any) -> np.ndarray:
+        predicted = run(table)
         if not is_classifier or document.objective == "multi:softmax":
             return predicted
         return predicted > cut if predicted.ndim == 1 else predicted.argmax(axis=1)
 
-    return _import(
+    return _read(
         document,
-        "Booster",
+        lambda ensemble: Source(
+            ensemble=ensemble,
+            name="Booster",
+            predict=predict,
+            output=lambda table: run(table, output_margin=True),
+            probability=run if document.objective == "multi:softprob" else None,
+            float32=True,
+        ),
         is_classifier=is_classifier,
         cut=cut,
-        weigh=lambda value, base, weight: value * weight,
-        predict=predict,
-        output=lambda rows: run(rows, output_margin=True),
-        probability=run,
+        weigh=_weigh,
     )
 
 
-def import_estimator(estimator: Any) -> TreeEnsemble:
-    """Turn an estimator of XGBoost's scikit-learn API into a TreeEnsemble, with the rounds that its predict uses."""
+def read_estimator(estimator: Any) -> Source:
+    """Read an estimator of XGBoost's scikit-learn API, with the rounds that its predict uses."""
     name = type(estimator).__name__
     if not math.isnan(estimator.missing):
         raise ValueError(f"{name} takes {estimator.missing!r} for a missing value; only NaN is supported")
     booster = estimator.get_booster()
     best = booster.attr("best_iteration")
     is_classifier = hasattr(estimator, "n_classes_")
-    return _import(
-        Document(booster, None if best is None else int(best) + 1),
-        name,
+    document = Document(booster, None if best is None else int(best) + 1)
+    has_ties = is_classifier and document.objective == "multi:softprob"
+    return _read(
+        document,
+        lambda ensemble: Source(
+            ensemble=ensemble,
+            name=name,
+            predict=estimator.predict,
+            output=lambda table: estimator.predict(table, output_margin=True),
+            probability=estimator.predict_proba if has_ties else None,
+            float32=True,
+            infinite=True,
+        ),
         is_classifier=is_classifier,
         cut=0.5,
-        # Estimators predict in place. There every tree of DART starts at the base score, which is taken off again.
-        weigh=lambda value, base, weight: ((base + value) - base) * weight,
-        predict=estimator.predict,
-        output=lambda rows: estimator.predict(rows, output_margin=True),
-        probability=estimator.predict_proba if is_classifier else None,
-        infinite=True,
+        weigh=_weigh_in_place,
     )
 
 
-def _import(
+def _weigh(value: np.ndarray, base: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return value * weight
+
+
+def _weigh_in_place(value: np.ndarray, base: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weigh as estimators do, which predict in place: before XGBoost 3.3, a tree there starts at the base score."""
+    if version_of(load_library("xgboost")) >= (3, 3):
+        return _weigh(value, base, weight)
+    return ((base + value) - base) * weight
+
+
+def _read(
     document: Document,
-    name: str,
+    as_source: Callable[[TreeEnsemble], Source],
     *,
     is_classifier: bool,
     cut: float,
-    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    predict: Rows,
-    output: Rows,
-    probability: Rows | None,
-    infinite: bool = False,
-) -> TreeEnsemble:
-    """Import a model. One with a single output predicts the second class where it says more than `cut`."""
+    weigh: Weigh,
+) -> Source:
+    """Read a model. One with a single output predicts the second class where it says more than `cut`."""
     xgboost = load_library("xgboost")
     bare = xgboost.Booster({"nthread": 1})
     bare.load_model(document.without_trees())
@@ -118,29 +140,44 @@ def _import(
     is_single = is_classifier and document.n_outputs == 1
     if not is_classifier:
         _require_identity(document, transform)
-    schema = _schema(document)
-    ensemble = assemble(
-        _nodes(document, base_score, weigh),
-        schema,
-        _left_sets(document, schema),
-        base_score=base_score.astype(np.float64),
-        link=_link(document, is_classifier),
-        classes=np.arange(max(document.n_outputs, 2)) if is_classifier else None,
-        precision="float32",
-        cut=float(find_cut(lambda margin: bool(transform(np.array([margin]))[0] > cut), np.float32))
-        if is_single
-        else 0.0,
+
+    def build(labels: dict[int, tuple]) -> TreeEnsemble:
+        schema = _schema(document, labels)
+        return assemble(
+            _nodes(document, base_score, weigh),
+            schema,
+            _left_sets(document, schema),
+            base_score=base_score.astype(np.float64),
+            link=_link(document, is_classifier),
+            classes=np.arange(max(document.n_outputs, 2)) if is_classifier else None,
+            precision="float32",
+            cut=float(find_cut(lambda margin: bool(transform(np.array([margin]))[0] > cut), np.float32))
+            if is_single
+            else 0.0,
+        )
+
+    labels = {j: labels for j, labels in document.labels.items() if isinstance(labels, tuple)}
+    source = as_source(build(labels))
+    unknown = [j for j in np.flatnonzero(document.is_categorical).tolist() if j not in labels]
+    if not unknown:
+        return source
+
+    def adapt(table: Any) -> Source:
+        found = labels | restore_labels(document, unknown, table)
+        return replace(as_source(build(found)), warning=_warn_of_codes(document, set(unknown) - set(found)))
+
+    return replace(source, adapt=adapt, warning=_warn_of_codes(document, unknown))
+
+
+def _warn_of_codes(document: Document, unknown: Collection[int]) -> str | None:
+    """Say that codes are the labels, unless the model was trained on codes."""
+    if not unknown or document.feature_names is None:
+        return None
+    names = ", ".join(repr(document.feature_names[j]) for j in sorted(unknown))
+    return (
+        f"the model does not hold the labels of {names}, so its codes (0, 1, ...) are the labels of the import; give "
+        "as_ensemble a pandas table with the model's categories as well, or train with XGBoost 3.4 or later"
     )
-    check_import(
-        ensemble,
-        predict,
-        name,
-        output=output,
-        probability=probability if document.objective == "multi:softprob" else None,
-        float32=True,
-        infinite=infinite,
-    )
-    return ensemble
 
 
 def _link(document: Document, is_classifier: bool) -> str:
@@ -161,11 +198,7 @@ def _require_identity(document: Document, transform: Callable[[np.ndarray], np.n
         )
 
 
-def _nodes(
-    document: Document,
-    base_score: np.ndarray,
-    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-) -> Nodes:
+def _nodes(document: Document, base_score: np.ndarray, weigh: Weigh) -> Nodes:
     """Return the nodes; what XGBoost compares and adds up is float32."""
     value = document.leaf_vectors
     if value is None:
@@ -185,19 +218,12 @@ def _nodes(
     )
 
 
-def _schema(document: Document) -> Schema:
+def _schema(document: Document, labels: dict[int, tuple]) -> Schema:
     """Return the columns. Where the model knows the codes of categories only, these are the labels."""
     categories: list[tuple | None] = [None] * document.n_features
     for j in np.flatnonzero(document.is_categorical).tolist():
         codes = document.right_code[document.feature[document.right_node] == j]
-        labels = document.labels.get(j)
-        categories[j] = tuple(range(codes.max(initial=-1) + 1)) if labels is None else labels
-        if labels is None and document.feature_names is not None:
-            warnings.warn(
-                f"the model does not hold the labels of feature {document.feature_names[j]!r}, so its codes (0, 1, "
-                "...) are the labels of the import; XGBoost keeps labels from version 3.1 on, if they are ASCII",
-                stacklevel=5,  # who called as_ensemble
-            )
+        categories[j] = labels.get(j, tuple(range(codes.max(initial=-1) + 1)))
     return Schema(document.n_features, document.feature_names, tuple(categories), accepts_missing=True)
 
 
