@@ -1,31 +1,164 @@
-"""Compiling everything once, so that a program can say that it is doing so."""
+"""Compiling ahead of time: for images, for whoever times anything, and for programs that say what they wait for.
+
+``python -m hardwood.warm`` compiles everything, ``python -m hardwood.warm predict`` what predicting needs. What has
+been compiled before is loaded, in a fraction of a second.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
 
-from hardwood.attacks import attack
-from hardwood.estimators import RobustTreeClassifier
-from hardwood.verification import verify
+_X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
+_Y = np.array([0, 0, 1, 1])
+_WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])  # rows with weights of their own are another form of the kernels
 
 
-def warm_up(*, categories: bool = False, ensembles: bool = False) -> None:
-    """Compile the kernels behind fitting, predicting and attacking, or load them if they have been compiled before.
+def _warm_predict() -> None:
+    from sklearn.tree import DecisionTreeClassifier
 
-    Those that only tables with categories or models of several trees need are left out unless asked for.
+    from hardwood.convert import as_ensemble
 
-    Takes some seconds the first time hardwood is used after it was installed, and a fraction of a second afterwards.
-    Whoever times anything calls it first.
+    ensemble = as_ensemble(DecisionTreeClassifier(max_depth=1).fit(_X, _Y))
+    ensemble.predict(_X)
+    ensemble.apply(_X)
+    ensemble.decision_path(_X)
+    replace(ensemble, precision="float32").predict(_X)  # as XGBoost adds up
+
+
+def _warm_fit() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    for weight in (None, _WEIGHT):
+        RobustTreeClassifier(threat=0.1).fit(_X, _Y, weight)
+
+
+def _warm_threads() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+    from hardwood.grow.tree import LARGE_NODE
+
+    X, y = np.tile(_X, (LARGE_NODE, 1)), np.tile([0, 1, 1, 0], LARGE_NODE)  # two levels of large nodes
+    for weight in (None, np.tile(_WEIGHT, LARGE_NODE)):
+        RobustTreeClassifier(threat=0.1, max_depth=2, n_jobs=2).fit(X, y, weight)
+
+
+def _warm_categories() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    for weight in (None, _WEIGHT):
+        RobustTreeClassifier(categorical_features=[0]).fit(_X, _Y, weight)
+
+
+def _warm_chen() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    for weight in (None, _WEIGHT):
+        RobustTreeClassifier(threat=0.1, attacker="chen").fit(_X, _Y, weight)
+
+
+def _warm_treant() -> None:
+    from hardwood.estimators import TreantClassifier
+
+    for categorical_features in ([], [0]):
+        TreantClassifier(threat={1: 0.1}, categorical_features=categorical_features).fit(_X, _Y)
+
+
+def _warm_one_tree() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from hardwood.attacks import attack
+    from hardwood.convert import as_ensemble
+    from hardwood.ensemble.reachable import list_reachable
+    from hardwood.evaluation import evaluate
+    from hardwood.threat import ThreatModel
+
+    tree = DecisionTreeClassifier(max_depth=2).fit(_X, _Y)
+    evaluate(tree, _X, _Y, 0.1)
+    attack(tree, _X, _Y)
+    ensemble = as_ensemble(tree)
+    list_reachable(ensemble, ThreatModel(0.1).resolve(ensemble.schema, tree.classes_), _X, _Y)
+
+
+def _warm_ensembles() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    from hardwood.attacks import attack
+    from hardwood.evaluation import evaluate
+
+    forest = RandomForestClassifier(3, random_state=0).fit(_X, _Y)
+    evaluate(forest, _X, _Y, 0.1)
+    attack(forest, _X, _Y)
+
+
+def _warm_heuristic() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    from hardwood.attacks import attack
+
+    forest = RandomForestClassifier(3, random_state=0).fit(_X, _Y)
+    for method in ("heuristic", "coordinate", "lowest"):
+        attack(forest, _X, _Y, 0.1, method=method)
+
+
+def _warm_rules() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from hardwood.threat import AttackRule, ThreatModel
+    from hardwood.verification import verify
+
+    threat = ThreatModel(rules=[AttackRule(0, add=1.0)], budget=1.0)
+    verify(DecisionTreeClassifier(max_depth=2).fit(_X, _Y), _X, _Y, threat)
+
+
+WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
+    {
+        "predict": _warm_predict,
+        "fit": _warm_fit,
+        "threads": _warm_threads,
+        "categories": _warm_categories,
+        "chen": _warm_chen,
+        "treant": _warm_treant,
+        "one tree": _warm_one_tree,
+        "ensembles": _warm_ensembles,
+        "heuristic": _warm_heuristic,
+        "rules": _warm_rules,
+    }
+)
+
+
+def warm_up(*work: str) -> None:
+    """Compile what some kinds of work need, or load it if it has been compiled before.
+
+    Parameters
+    ----------
+    *work : str
+        Some of "predict"; "fit" (robust trees, numbers), "threads" (large tables by several threads), "categories",
+        "chen", "treant" (other ways to fit); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
+        (attacks), "rules" (threats with costs). By default, everything.
+
+    Examples
+    --------
+    >>> from hardwood.warm import warm_up
+    >>> warm_up("predict")
     """
-    X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    y = np.array([0, 0, 1, 1])
-    model = RobustTreeClassifier(threat=0.1).fit(X, y)
-    model.predict_proba(X)
-    attack(model, X, y, threat=0.1)
-    if categories:
-        RobustTreeClassifier(categorical_features=[0]).fit(X, y)
-    if ensembles:
-        verify(RandomForestClassifier(2, random_state=0).fit(X, y), X, y, threat=0.1)
+    for name in work or WORK:
+        if name not in WORK:
+            raise ValueError(f"work: expected some of {', '.join(map(repr, WORK))}, got {name!r}")
+        WORK[name]()
+
+
+def main() -> None:
+    """Compile what the command line names, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m hardwood.warm", description="Compile hardwood's kernels.")
+    parser.add_argument("work", nargs="*", metavar="WORK", help=f"some of {', '.join(map(repr, WORK))}; default: all")
+    arguments = parser.parse_args()
+    try:
+        warm_up(*arguments.work)
+    except ValueError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
-    warm_up(categories=True, ensembles=True)
+    main()

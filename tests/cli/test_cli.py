@@ -453,8 +453,8 @@ def test_errors_of_the_work_are_raised():
 
 def test_compiling_is_announced(monkeypatch, capsys):
     done = threading.Event()
-    monkeypatch.setattr(messages, "warm_up", lambda: done.wait(1.0))
-    messages.prepare_kernels()
+    monkeypatch.setattr(messages, "warm_up", lambda *_: done.wait(1.0))
+    messages.prepare_kernels("predict")
     assert "Compiling" in capsys.readouterr().err
 
 

@@ -5,46 +5,51 @@ Python wrapper and stored (`kernel`), what only kernels call is not (`inner`), a
 callers instead of being compiled, linked and optimised again at every level (`part`). For the same reason kernels
 allocate nothing: the caller does. Numba compiles a function anew for every constant it is handed (`int64(0)` is none,
 `0` is) and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
+
+Whoever waits for the compiler is told what for, and about how long, by a line of the logger `hardwood`.
 """
 
 import gc
-import hashlib
 import logging
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numba import njit, typeof
 
-# nogil: threads run kernels side by side.
-# error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
-# _nrt: nothing is allocated, so references to arrays need not be counted: a tenth less to compile, and to call.
-_settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+try:
+    from hardwood._kernels.storage import KernelStorage
+except ImportError:  # a numba that has not the hooks of today: everything works, and every process compiles anew
+    KernelStorage = None  # type: ignore[assignment,misc]
 
 
-# Whoever waits longer than so many seconds is told why, once.
-PATIENCE = 2.0
-NOTICE = (
-    "hardwood is compiling its kernels for this machine: once per installation, some ten seconds for training, half a "
-    "minute for ensembles"
-)
+def _choose_settings() -> dict[str, Any]:
+    """Return how kernels are compiled: what numba documents, and what is private to it if it still knows that.
+
+    * nogil: threads run kernels side by side.
+    * error_model="numpy": a division by zero gives inf or nan instead of a branch that raises.
+    * no_cfunc_wrapper: nobody calls kernels from C.
+    * _nrt=False: nothing is allocated, so references to arrays need not be counted: a tenth less to compile, and to
+      call.
+    """
+    private = {"no_cfunc_wrapper": True, "_nrt": False, "no_cpython_wrapper": True}
+    try:
+        from numba.core.cpu import CPUTargetOptions
+
+        known = {name: value for name, value in private.items() if hasattr(CPUTargetOptions, name)}
+    except ImportError:
+        known = {}
+    return {"nogil": True, "error_model": "numpy", **known}
+
+
+_INNER_SETTINGS = _choose_settings()
+_SETTINGS = {name: value for name, value in _INNER_SETTINGS.items() if name != "no_cpython_wrapper"}
+
+# Who waits for less is not told.
+_SECONDS_WORTH_A_WORD = 0.5
 _logger = logging.getLogger("hardwood")
-_has_said = threading.Event()
-
-
-@cache
-def _read_sources(room: Path) -> str:
-    """Sum up the text of the kernels of one room, and of those that all rooms share."""
-    digest = hashlib.sha256()
-    for folder in sorted({Path(__file__).parent, room}):
-        for path in sorted(folder.glob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _call(function: Callable, argument: Any) -> Any:
@@ -55,24 +60,6 @@ def _call(function: Callable, argument: Any) -> Any:
 # one from the system and gives it back, every time: a hundred times slower than other calls, and a compiler makes
 # millions. A frame that is too large for a chunk is given one of twice its size, and all it calls finds room there.
 _call_with_room = FunctionType(_call.__code__.replace(co_stacksize=1 << 16), globals())
-
-
-def _say() -> None:
-    if not _has_said.is_set():
-        _has_said.set()
-        _logger.warning(NOTICE)
-
-
-@contextmanager
-def _saying_so() -> Iterator[None]:
-    """Log what is going on if it goes on for long: by default, that is a line on stderr."""
-    timer = threading.Timer(PATIENCE, _say)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _undisturbed(compiler: Callable) -> Callable:
@@ -86,8 +73,7 @@ def _undisturbed(compiler: Callable) -> Callable:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with _saying_so():
-                return _call_with_room(compiler, signature)
+            return _call_with_room(compiler, signature)
         finally:
             if was_enabled:
                 gc.enable()
@@ -95,25 +81,33 @@ def _undisturbed(compiler: Callable) -> Callable:
     return compile_signature
 
 
-def kernel(function: Callable) -> Any:
+def kernel(function: FunctionType | None = None, *, about: str | None = None, seconds: float | None = None) -> Any:
     """Compile a function that Python calls, once per installation.
 
-    Numba holds what it has stored to be current as long as the file of the function itself is unchanged, by its time
-    and size. What the function calls, and the records it is handed, are in other files; after an upgrade it would run
-    old code on new records. So here all kernels of a room are current or none is.
+    `about` says in the field's words what is compiled, `seconds` about how many seconds of CPU that takes (those that
+    ``make bench-startup`` prints): what whoever waits for it is told.
     """
-    dispatcher = njit(**_settings, cache=True)(function)
-    # There is no public way to say it; without these attributes numba's own rule holds (or nothing is compiled).
-    stored = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if stored is not None:
-        stored._source_stamp = _read_sources(Path(function.__code__.co_filename).parent)
-    if hasattr(dispatcher, "compile"):
-        dispatcher.compile = _undisturbed(dispatcher.compile)
+    if function is None:
+        return partial(kernel, about=about, seconds=seconds)
+    dispatcher = njit(**_SETTINGS)(function)
+    if not hasattr(dispatcher, "compile"):  # numba is told to compile nothing
+        return dispatcher
+    if KernelStorage is not None and hasattr(dispatcher, "_cache"):
+        announce = partial(_announce, about or function.__name__.replace("_", " "), seconds)
+        dispatcher._cache = KernelStorage(function, _SETTINGS, announce)
+    dispatcher.compile = _undisturbed(dispatcher.compile)
     return dispatcher
 
 
-inner = njit(**_settings, no_cpython_wrapper=True)
-part = njit(**_settings, inline="always")
+def _announce(about: str, seconds: float | None) -> None:
+    """Tell whoever waits what is compiled: by default, that is a line on stderr."""
+    if seconds is None or seconds >= _SECONDS_WORTH_A_WORD:
+        time = "some seconds" if seconds is None else f"about {max(1, round(seconds))} s"
+        _logger.warning("hardwood: compiling %s, %s, once per installation", about, time)
+
+
+inner = njit(**_INNER_SETTINGS)
+part = njit(**_SETTINGS, inline="always")
 
 
 def settle_types(dispatcher: Any, *arguments: Any) -> Callable:

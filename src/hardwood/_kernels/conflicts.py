@@ -113,7 +113,7 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner):
     return node, -1, looked
 
 
-@kernel
+@kernel(about="the ceiling: rows that are in conflict with none", seconds=0.3)
 def find_isolated(left, right, boxes, categories, forest, rows, begin, most, isolated):
     """Say of each of these rows of the left side whether it is in conflict with none; all rows are open.
 
@@ -129,7 +129,7 @@ def find_isolated(left, right, boxes, categories, forest, rows, begin, most, iso
     return begin
 
 
-@kernel
+@kernel(about="the ceiling: a phase of the matching", seconds=0.4)
 def grow_forest(left, right, boxes, categories, forest, matching, begin, length, most):
     """Go on with the search from ``queue[begin:length]``; return the new (begin, length).
 
@@ -165,7 +165,7 @@ def grow_forest(left, right, boxes, categories, forest, matching, begin, length,
     return begin, length
 
 
-@kernel
+@kernel(about="the ceiling: longer matchings", seconds=0.1)
 def augment(forest, matching, roots):
     """Match along the paths that a phase has found, and return how many there were."""
     gained = 0

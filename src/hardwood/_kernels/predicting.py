@@ -84,7 +84,7 @@ def _find_leaves(trees, X, start, tree, nodes):
                 moved = True
 
 
-@kernel
+@kernel(about="the search for the leaf of each row", seconds=0.1)
 def find_leaves(trees, X, leaves):
     """Fill `leaves` (tree, row)."""
     for tree in range(trees.root.shape[0]):
@@ -93,7 +93,7 @@ def find_leaves(trees, X, leaves):
             _find_leaves(trees, X, start, tree, leaves[tree, start:end])
 
 
-@kernel
+@kernel(about="predictions", seconds=0.3)
 def add_values(trees, value, X, nodes, output):
     """Add every tree's leaf value to `output` (row, output). `nodes` is scratch: an int32 per row taken together."""
     for tree in range(trees.root.shape[0]):
@@ -105,7 +105,7 @@ def add_values(trees, value, X, nodes, output):
                     output[start + k, output_index] += value[nodes[k], output_index]
 
 
-@kernel
+@kernel(about="the paths of rows through trees", seconds=0.1)
 def trace(trees, X, ends, nodes):
     """Fill `nodes` with every node each row passes, row by row; `ends` is where each row's nodes end.
 

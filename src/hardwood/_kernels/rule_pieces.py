@@ -78,7 +78,7 @@ def _expand(rules, value, limit, repeat, low, high, cost):
     return count
 
 
-@kernel
+@kernel(about="the costs of attack rules", seconds=0.5)
 def expand_column(rules, column, moves, limit, repeat, low, high, cost):
     """Fill in the pieces of every value of a column: how many the longest list has, or -1 if there is no room.
 

@@ -160,7 +160,7 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
     return found
 
 
-@kernel
+@kernel(about="the exact attack on one tree", seconds=0.7)
 def attack_rows(target, categories, X, low, high, moves, label, norm, weight, any_will_do, path, point, found, X_adv):
     """For each row, find the nearest point in reach that the tree gives another class than `label`.
 

@@ -32,7 +32,7 @@ def demo(
     with explaining(f"make the folder {output}"):
         output.mkdir(parents=True, exist_ok=True)
     check_output(picture, [])
-    prepare_kernels()
+    prepare_kernels("fit", "predict")
     robust = _compare_trees()
     console.print("\n[bold]The robust tree[/bold] (cover: share of the training rows)\n")
     console.print(export_rules(robust, digits=3), markup=False, soft_wrap=True)

@@ -127,7 +127,7 @@ def fit(
     )
     has_categories = "category" in X.dtypes.astype(str).values
     notice = "Fitting (the first fit with categories compiles more kernels)..." if has_categories else "Fitting..."
-    prepare_kernels()
+    prepare_kernels("fit", "predict")
     with explaining(f"fit a tree to {data}"):
         run_with_notice(lambda: model.fit(X, y), notice)
         scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")

@@ -149,6 +149,6 @@ def showing_progress(*notices: str, patience: float = 0.7) -> Iterator[Callable[
     yield say
 
 
-def prepare_kernels() -> None:
-    """Load the compiled kernels, and say so when they have to be compiled first."""
-    run_with_notice(warm_up, COMPILING)
+def prepare_kernels(*work: str) -> None:
+    """Load the compiled kernels that some work needs, and say so when they have to be compiled first."""
+    run_with_notice(lambda: warm_up(*work), COMPILING)

@@ -32,7 +32,7 @@ def predict(
     check_output(output, [model, data])
     ensemble = read_model(model, trust_pickle=trust_pickle)
     X, _ = read_rows(data, ensemble.schema, target=None)
-    prepare_kernels()
+    prepare_kernels("predict")
     with explaining(f"predict {data}"):
         predictions = run_with_notice(lambda: _predict(ensemble, X), "Predicting...")
     write_table(predictions, output)

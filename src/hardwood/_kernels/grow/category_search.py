@@ -82,7 +82,7 @@ def _lay_sides(each, orientation, c, attacks, row, found_sides):
         found_sides[row, a] = bits
 
 
-@kernel
+@kernel(about="the split search over categories", seconds=1.4)
 def search(samples, slots, categories, limits, nodes, sides, node, first, last, features, p, found, found_sides):
     """Find the best splits by categories of `node` and those that follow it, one for each record of `found`.
 

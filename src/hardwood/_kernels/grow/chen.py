@@ -148,7 +148,7 @@ def _class_weights(weight, weights):
     return 1.0, 1.0
 
 
-@kernel
+@kernel(about="the split search of Chen et al.", seconds=0.6)
 def search(samples, slots, threat, limits, nodes, sides, node, first, last, features, tally, found, found_sides):
     """Find the best splits of `node` and those that follow it, one for each record of `found`.
 

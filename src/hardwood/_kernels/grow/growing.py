@@ -222,7 +222,7 @@ def _divide(orders, slots, side, nodes, node, first, last, spill):
             partition(orders[slot], here.start, here.end, side, spill)
 
 
-@kernel
+@kernel(about="the grower of robust trees", seconds=1.6)
 def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
     """Split nodes until done, or until the caller is needed: (reason, node).
 
@@ -261,7 +261,7 @@ def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
 # The same steps one by one, for a caller that shares a large node out among threads.
 
 
-@kernel
+@kernel(about="the split search of large nodes", seconds=0.3)
 def search(samples, moves, limits, found, first, last, work):
     """Find the best split over features `first` to `last` in the order drawn; `found` is a copy of a node."""
     here = found[0]
@@ -270,7 +270,7 @@ def search(samples, moves, limits, found, first, last, work):
         _search(samples, moves, limits, here, first, last, work)
 
 
-@kernel
+@kernel(about="the best split of large nodes", seconds=0.1)
 def settle(samples, moves, limits, nodes, frontier, node):
     """Put a node on the frontier if the split that was found is worth it."""
     _settle(
@@ -278,7 +278,7 @@ def settle(samples, moves, limits, nodes, frontier, node):
     )  # fmt: skip
 
 
-@kernel
+@kernel(about="the splits of large nodes", seconds=0.2)
 def split(samples, moves, limits, nodes, sides, frontier, node, work):
     """Make a node's two children; whether their samples still have to be partitioned."""
     return _split(
@@ -287,7 +287,7 @@ def split(samples, moves, limits, nodes, sides, frontier, node, work):
     )  # fmt: skip
 
 
-@kernel
+@kernel(about="the partition of large nodes", seconds=0.2)
 def divide(samples, moves, nodes, node, first, last, work):
     """Partition the orders of features `first` to `last` between a node's children."""
     _divide(samples.orders, moves.slots, samples.side, nodes, node, first, last, work.spill)

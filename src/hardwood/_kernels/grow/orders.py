@@ -116,7 +116,7 @@ def make_scratch(n: int) -> Scratch:
     )
 
 
-@kernel
+@kernel(about="the sorting of columns", seconds=0.6)
 def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is_sorted, orders, scratch):
     """Fill the orders of features `first` to `last`, up to one that is too crowded: which that is, or `last`.
 

@@ -85,14 +85,14 @@ def solve(groups, min_leaf, kind):
     return np.inf, 0.0, 0.0
 
 
-@kernel
+@kernel(about="the leaf values of TREANT's splits", seconds=0.1)
 def solve_candidates(weight, number, bounds, min_leaf, kind, loss, left, right):
     """Solve candidates one by one; the leading index of every array is the candidate."""
     for k in range(weight.shape[0]):
         loss[k], left[k], right[k] = solve(SplitGroups(weight[k], number[k], bounds[k]), min_leaf, kind)
 
 
-@kernel
+@kernel(about="what attackers of TREANT can afford", seconds=0.2)
 def find_ends(table, entries, node_low, node_high, limit, begin, end, low, high):
     """Fill in between which two values each entry can be within the node, per feature: (feature, entry)."""
     for feature in range(begin, end):
@@ -178,7 +178,7 @@ def _scan(entries, low, high, by_low, by_high, thresholds, min_leaf, kind, group
     return best
 
 
-@kernel
+@kernel(about="TREANT's split search", seconds=0.9)
 def find_threshold(table, entries, low, high, by_low, by_high, thresholds, begin, min_leaf, kind, groups, tail):
     """The best split over features, the first of which is `begin`: (loss, feature, threshold, left, right value).
 

@@ -279,7 +279,7 @@ def _write(grid, room, cells, example):
         example[j] = nearest_value(grid, room, j, cells[j])
 
 
-@kernel
+@kernel(about="the attack by coordinates", seconds=0.6)
 def attack_coordinates(grid, rooms, label, weight, points, scratch, found, example):
     """For each row, change one feature after the other until the class changes; then put back what is not needed."""
     cells = points.best
@@ -297,7 +297,7 @@ def attack_coordinates(grid, rooms, label, weight, points, scratch, found, examp
             _write(grid, room, cells, example[row])
 
 
-@kernel
+@kernel(about="the attack by the lowest margin", seconds=0.6)
 def attack_deeply(grid, rooms, label, weight, points, scratch, found, example):
     """For each row, change one feature after the other as long as that lowers the margin; what is wrong stays."""
     cells = points.best
@@ -322,7 +322,7 @@ def attack_deeply(grid, rooms, label, weight, points, scratch, found, example):
             _write(grid, room, cells, example[row])
 
 
-@kernel
+@kernel(about="the heuristic attack", seconds=5.3)
 def attack_nearby(grid, rooms, label, norm, weight, guess, points, scratch, found, example):
     """For each row, find an example and bring it as near to the row as local moves can; from several starts."""
     for row in range(label.shape[0]):

@@ -6,7 +6,7 @@ from hardwood._kernels.compiling import kernel
 from hardwood._kernels.predicting import in_left_set
 
 
-@kernel
+@kernel(about="the boxes of leaves", seconds=0.3)
 def bound_leaves(trees, parent, n_categories, leaves, entry, start, feature, low, high, set_start, sets):
     """Fill in the bounds of each leaf, one per feature above it, and where they start (leaf + 1).
 

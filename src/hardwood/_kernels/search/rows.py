@@ -358,7 +358,7 @@ def _note(task, search, status, is_last, row):
         task.each[row].bound = max(lead, now.earlier) if is_last else np.inf
 
 
-@kernel
+@kernel(about="the exact search of ensembles (branch and bound)", seconds=19)
 def search_rows(model, task, first, end, rival, resume, search):
     """Answer the question for rows from `first` on, up to `end`.
 
