@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hardwood import ThreatModel, TreeEnsemble, attack, verify
 from hardwood._kernels.search.branching import FOUND, NONE
-from hardwood.attacks.distance import first_radius
+from hardwood.verification.distance import first_radius
 from hardwood.verification.search import RowSearch
 from verify_tasks import RADIUS
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, is_vulnerable, load_dataset
-from hardwood.attacks.distance import measure
+from hardwood.verification.distance import measure
 from reference import attacking, descending, enumerating
 
 SEEDS = st.integers(0, 2**32)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, load_dataset, verify
-from hardwood.attacks.distance import measure
 from hardwood.threat import Reach
 from hardwood.verification import milp, milp_solver
 from hardwood.verification.certify import margin
+from hardwood.verification.distance import measure
 from hardwood.verification.milp import GRID, _common_step
 from hardwood.verification.milp_problem import Box, Nodes, Problem
 from reference import attacking, enumerating

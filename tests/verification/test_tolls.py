@@ -16,10 +16,10 @@ from hardwood._kernels.search import rows as search_kernels
 from hardwood._kernels.search.multipliers import HIGHEST, lay_out, tighten
 from hardwood._kernels.search.radius import set_costs
 from hardwood._kernels.search.state import EVERY, LARGEST, keep_leaves, narrow
-from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
 from hardwood.verification import engine, search
 from hardwood.verification.certify import margin
+from hardwood.verification.distance import measure
 from hardwood.verification.engine import make_workspace
 from hardwood.verification.search import measure_rounding
 from reference import attacking, enumerating

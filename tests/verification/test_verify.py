@@ -28,10 +28,10 @@ from hardwood import (
     verify,
 )
 from hardwood._kernels.search import rows as search_kernels
-from hardwood.attacks.distance import measure
 from hardwood.threat import ThreatModel
 from hardwood.verification import search
 from hardwood.verification.certify import margin
+from hardwood.verification.distance import measure
 from hardwood.verification.search import measure_rounding
 from reference import attacking, enumerating
 

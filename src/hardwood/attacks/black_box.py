@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hardwood.attacks.distance import measure
 from hardwood.results import AttackResult
 from hardwood.table import Schema
 from hardwood.threat import Reach, ThreatModel
+from hardwood.verification.distance import measure
 from hardwood.verification.labels import like, read_labels
 
 METHODS = ("hopskipjump", "boundary")

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from hardwood._kernels.search.branching import FOUND, NONE
-from hardwood.attacks.distance import first_radius, measure, read_weight
 from hardwood.attacks.local import LOCAL_METHODS, attack_locally
-from hardwood.attacks.milp import attack_by_milp
-from hardwood.attacks.single import NORMS, attack_tree
 from hardwood.convert import as_ensemble
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import ask_where_right
 from hardwood.verification.certify import check_method, check_time_limit
+from hardwood.verification.distance import first_radius, measure, read_weight
 from hardwood.verification.labels import check_examples, find_reach, like, read_labels
 from hardwood.verification.milp import Milp
+from hardwood.verification.milp_distance import attack_by_milp
 from hardwood.verification.priced import attack_priced
 from hardwood.verification.search import RowSearch
+from hardwood.verification.tree_distance import NORMS, attack_tree
 
 METHODS = ("search", "milp", *LOCAL_METHODS)
 

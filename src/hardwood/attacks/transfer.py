@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.attacks.black_box import Target
 from hardwood.attacks.nearest import METHODS, attack
-from hardwood.attacks.single import NORMS
 from hardwood.results import AttackResult, unless_interrupted
+from hardwood.verification.tree_distance import NORMS
 
 # Predictions spent on bringing an example nearer: each halves the stretch between it and the row.
 HALVINGS = 10

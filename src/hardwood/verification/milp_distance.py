@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
-from hardwood.attacks.distance import measure
+from hardwood.verification.distance import measure
 from hardwood.verification.milp import TOLERANCE, Answer, Milp, Rival
 from hardwood.verification.milp_problem import Box, Problem
 
