@@ -57,4 +57,4 @@ def test_the_example_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     natural, robust = (float(line.split()[1]) for line in lines[:2])
     assert robust > natural + 0.2
-    assert lines[2].startswith("AttackResult(found=")
+    assert lines[2].startswith("AttackResult(was_wrong=")

@@ -487,7 +487,7 @@ class TestTables:
 class TestResult:
     def test_record(self) -> None:
         result = attack(reference.build((0, 1.0, 0, 1)), [[1.0], [3.0]], [0, 1], 1.0)
-        assert repr(result) == "AttackResult(found=1 of 2)"
+        assert repr(result) == "AttackResult(was_wrong=0, made_wrong=1, holds=1, undecided=0)"
         with pytest.raises(AttributeError):
             result.found = np.zeros(2, dtype=bool)  # type: ignore[misc]
 

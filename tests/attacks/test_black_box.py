@@ -133,7 +133,7 @@ class TestQuest:
         cube = np.random.default_rng(0).random((500, 3))
         classes = query_attack.answer(cube).argmax(axis=1)
         points = query_attack.low + cube * (query_attack.high - query_attack.low)
-        wrong = points[classes != query_attack.label]
+        wrong = points[classes != query_attack.class_index]
         assert len(wrong)
         assert query_attack.best is not None
         nearest = np.abs(wrong - query_attack.row).max(axis=1).min()

@@ -16,7 +16,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, load_dataset, verify
 from hardwood.threat import Reach
 from hardwood.verification import milp, milp_solver
-from hardwood.verification.certify import margin
+from hardwood.verification.answers import measure_margin as margin
 from hardwood.verification.distance import measure
 from hardwood.verification.milp import GRID, _common_step
 from hardwood.verification.milp_problem import Box, Nodes, Problem

@@ -18,7 +18,7 @@ from hardwood._kernels.search.radius import set_costs
 from hardwood._kernels.search.state import EVERY, LARGEST, keep_leaves, narrow
 from hardwood.threat import ThreatModel
 from hardwood.verification import engine, search
-from hardwood.verification.certify import margin
+from hardwood.verification.answers import measure_margin as margin
 from hardwood.verification.distance import measure
 from hardwood.verification.engine import make_workspace
 from hardwood.verification.search import measure_rounding

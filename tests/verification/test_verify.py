@@ -30,7 +30,7 @@ from hardwood import (
 from hardwood._kernels.search import rows as search_kernels
 from hardwood.threat import ThreatModel
 from hardwood.verification import search
-from hardwood.verification.certify import margin
+from hardwood.verification.answers import measure_margin as margin
 from hardwood.verification.distance import measure
 from hardwood.verification.search import measure_rounding
 from reference import attacking, enumerating

@@ -120,7 +120,7 @@ def _next_child(target, path, level, value):
 
 
 @inner
-def _search(target, categories, x, low, high, label, norm, weight, any_will_do, path, point, example):
+def _search(target, categories, x, low, high, label, norm, weight, path, point, example):
     """Find the nearest example of one row; whether there is one. `point` is scratch and starts as the row."""
     trees = target.trees
     best, found = np.inf, False
@@ -134,8 +134,6 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
                 best, found = path.cost[level], True
                 for j in range(point.shape[0]):
                     example[j] = point[j]
-                if any_will_do:
-                    return True
             level -= 1
             continue
         if path.visited[level] > 0:
@@ -161,7 +159,7 @@ def _search(target, categories, x, low, high, label, norm, weight, any_will_do, 
 
 
 @kernel(about="the exact attack on one tree", seconds=0.7)
-def attack_rows(target, categories, X, low, high, moves, label, norm, weight, any_will_do, path, point, found, X_adv):
+def attack_rows(target, categories, X, low, high, moves, label, norm, weight, path, point, found, X_adv):
     """For each row, find the nearest point in reach that the tree gives another class than `label`.
 
     low, high : float64 (row, feature), the reach. moves : bool per row, whether the row may be moved at all.
@@ -184,7 +182,6 @@ def attack_rows(target, categories, X, low, high, moves, label, norm, weight, an
                 label[row],
                 norm,
                 weight,
-                any_will_do,
                 path,
                 point,
                 X_adv[row],

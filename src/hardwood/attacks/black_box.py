@@ -11,9 +11,11 @@ from sklearn.utils import check_random_state
 
 from hardwood.results import AttackResult
 from hardwood.table import Schema
+from hardwood.table.likeness import decode_like
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.distance import measure
-from hardwood.verification.labels import like, read_labels
+from hardwood.verification.examples import restore
+from hardwood.verification.question import read_class_index
 
 METHODS = ("hopskipjump", "boundary")
 NORMS = (np.inf, 2)
@@ -84,7 +86,7 @@ def black_box_attack(
     generator = check_random_state(random_state)
     examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
     found = target.is_wrong.copy()
-    for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.label]):
+    for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.class_index]):
         query_attack = _QueryAttack(target, row, norm, max_queries)
         if len(query_attack.movable):
             _run(toolbox, method, norm, query_attack, int(generator.randint(np.iinfo(np.int32).max)))
@@ -108,18 +110,18 @@ class Target:
         self.matrix = self.schema.encode(X)
         predicted = np.asarray(model.predict(X))
         self.classes = np.asarray(getattr(model, "classes_", np.unique(predicted)))
-        self.label = read_labels(predicted if y is None else y, self.classes, len(self.matrix))
-        self.is_wrong = self.classes[self.label] != predicted
+        self.class_index = read_class_index(predicted if y is None else y, self.classes, len(self.matrix))
+        self.is_wrong = self.classes[self.class_index] != predicted
         self.threat = ThreatModel.coerce("<>" if threat is None else threat)
         self.reach: Reach = self.threat.resolve(self.schema, self.classes)
-        low, high = self.reach.box(self.matrix, self.label)
+        low, high = self.reach.box(self.matrix, self.class_index)
         # Without a limit: the range of the column, to the side that is open.
         self.low = np.where(np.isfinite(low), low, np.minimum(self.matrix, self.matrix.min(axis=0)))
         self.high = np.where(np.isfinite(high), high, np.maximum(self.matrix, self.matrix.max(axis=0)))
 
     def table(self, matrix: np.ndarray) -> Any:
         """Return encoded rows as a table of the kind that was given."""
-        return like(self.X, self.schema, matrix)
+        return decode_like(self.schema, matrix, self.X)
 
     def predict(self, matrix: np.ndarray) -> np.ndarray:
         """Return the labels that the model gives to encoded rows."""
@@ -127,14 +129,27 @@ class Target:
 
     def result(self, found: np.ndarray, examples: np.ndarray, norm: float) -> AttackResult:
         """Check every example once more, and measure it."""
-        if found.any():
-            inside = self.reach.contains(self.matrix[found], examples[found], self.label[found])
-            if not (inside.all() and (self.predict(examples[found]) != self.classes[self.label[found]]).all()):
-                raise RuntimeError("an adversarial example failed its own check: does the model always answer alike?")
+        rows = np.flatnonzero(found)
+        if not self.is_fooled(rows, examples[rows]).all():
+            raise RuntimeError("an adversarial example failed its own check: does the model always answer alike?")
         distance = np.full(len(examples), np.inf)
         weight = np.ones(self.schema.n_features)
         distance[found] = measure(examples[found], self.matrix[found], self.schema, norm, weight)
-        return AttackResult(found, self.table(examples), distance, np.zeros(len(examples)))
+        return AttackResult(
+            found=found,
+            was_wrong=self.is_wrong,
+            X_adv=restore(self.schema, self.X, self.matrix, examples, self.is_fooled),
+            distance=distance,
+            lower=np.zeros(len(examples)),
+        )
+
+    def is_fooled(self, rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Say of each point whether its row can be moved there and the model gives it another class."""
+        if not len(rows):
+            return np.ones(0, dtype=bool)
+        own = self.class_index[rows]
+        inside = self.reach.contains(self.matrix[rows], points, own)
+        return inside & (self.predict(points) != self.classes[own])
 
 
 class _OutOfQueriesError(Exception):
@@ -149,7 +164,7 @@ class _QueryAttack:
         self.norm = norm
         self.left = max_queries
         self.row = target.matrix[row]
-        self.label = target.label[row]
+        self.class_index = target.class_index[row]
         self.low, self.high = target.low[row], target.high[row]
         self.movable = np.flatnonzero(self.low < self.high)
         self.best: np.ndarray | None = None
@@ -171,7 +186,7 @@ class _QueryAttack:
             raise _OutOfQueriesError
         self.left -= len(points)
         predicted = self.target.predict(points)
-        self._remember(points[predicted != self.target.classes[self.label]])
+        self._remember(points[predicted != self.target.classes[self.class_index]])
         if len(points) < len(cube):
             raise _OutOfQueriesError
         return (predicted[:, None] == self.target.classes).astype(np.float32)

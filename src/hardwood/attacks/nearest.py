@@ -1,26 +1,20 @@
 """`attack`: the nearest adversarial example of every row."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE
 from hardwood.attacks.local import LOCAL_METHODS, attack_locally
-from hardwood.convert import as_ensemble
+from hardwood.progress import Progress, read_progress
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
-from hardwood.threat import ThreatModel
-from hardwood.verification.answers import ask_where_right
-from hardwood.verification.certify import check_method, check_time_limit
+from hardwood.threat import Reach
+from hardwood.verification.answers import FOUND, UNFINISHED, Answers
+from hardwood.verification.ask import AskSettings, decide_all, nearest
 from hardwood.verification.distance import first_radius, measure, read_weight
-from hardwood.verification.labels import check_examples, find_reach, like, read_labels
-from hardwood.verification.milp import Milp
-from hardwood.verification.milp_distance import attack_by_milp
-from hardwood.verification.priced import attack_priced
-from hardwood.verification.search import RowSearch
-from hardwood.verification.tree_distance import NORMS, attack_tree
+from hardwood.verification.examples import check_examples, give_back
+from hardwood.verification.question import Question, check_method, check_time_limit, read_question
+from hardwood.verification.tree_distance import NORMS
 
 METHODS = ("search", "milp", *LOCAL_METHODS)
 
@@ -36,12 +30,13 @@ def attack(
     method: str = "search",
     time_limit: float | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | bool | None = None,
 ) -> AttackResult:
     """Find the nearest adversarial example of every row: exactly, or fast.
 
     An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
-    another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0.
+    another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0; the result tells
+    such rows from those that can be made wrong.
 
     Parameters
     ----------
@@ -75,8 +70,8 @@ def attack(
         best example found, if any, and the distance below which there is none.
     n_jobs : int or None, default=None
         Threads over rows, for models of several trees and for "milp"; with attack rules there is one.
-    progress : callable or None
-        Called with (rows done, rows in all) as the work goes on, for models of several trees.
+    progress : callable, bool or None
+        Called with (rows done, rows in all) as the work goes on. True: a line on stderr.
 
     Returns
     -------
@@ -101,48 +96,48 @@ def attack(
     [0.5000000000000002, 1.5]
     >>> attack(model, [[1.0], [3.0]], [0, 1], norm=0, method="coordinate").distance.tolist()
     [1.0, 1.0]
+    >>> attack(model, [[1.0], [3.0], [3.0]], [0, 1, 0], threat=1.0)
+    AttackResult(was_wrong=1, made_wrong=1, holds=1, undecided=0)
     """
-    ensemble = as_ensemble(model)
+    settings = AskSettings(method, check_time_limit(time_limit), count_threads(n_jobs), read_progress(progress))
+    check_norm(norm)
+    question = read_question(model, X, y, "<>" if threat is None else threat, predict_if_no_labels=True)
+    check_method(method, question, METHODS)
+    if question.threat.rules and (norm != np.inf or feature_weight is not None):
+        raise ValueError(f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance")
+    answers = find_nearest(question, norm, read_weight(feature_weight, question.ensemble.schema), settings)
+    return AttackResult(
+        found=answers.status == FOUND,
+        was_wrong=question.ensemble.decide(question.matrix) != question.class_index,
+        X_adv=give_back(question, answers.example),
+        distance=answers.upper,
+        lower=answers.lower,
+        interrupted=answers.interrupted,
+    )
+
+
+def check_norm(norm: Any) -> None:
+    """Make sure that there is such a norm."""
     if not isinstance(norm, (int, float)) or norm not in NORMS:
         raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
-    limit = check_time_limit(time_limit)
-    matrix = ensemble.schema.encode(X)
-    label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
-    words = ThreatModel.coerce("<>" if threat is None else threat)
-    check_method(method, words, matrix, METHODS)
-    if words.rules:
-        if norm != np.inf or feature_weight is not None:
-            raise ValueError(
-                f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance"
-            )
-        priced = words.price(ensemble.schema, ensemble.labels)
-        answers = attack_priced(ensemble, priced, matrix, label, limit, any_will_do=False)
-        found = answers.status == FOUND
-        check_examples(ensemble, priced, matrix, answers.example, label, found)
-        examples = like(X, ensemble.schema, answers.example)
-        return AttackResult(found, examples, answers.cost, answers.lower_cost, answers.interrupted)
-    reach = find_reach(ensemble, words)
-    weight = read_weight(feature_weight, ensemble.schema)
-    distance, lower = np.full(len(matrix), np.inf), np.full(len(matrix), np.inf)
-    n_threads, interrupted = count_threads(n_jobs, len(matrix)), False
-    if method == "milp":
-        milp = Milp(ensemble, reach, limit, n_threads)
-        found, examples, lower = attack_by_milp(milp, matrix, label, norm, weight)
-        interrupted = milp.interrupted
-    elif method in LOCAL_METHODS:
-        guess = first_radius(ensemble, weight, np.inf)
-        found, examples = attack_locally(ensemble, matrix, label, reach, norm, weight, method, guess, n_threads)
-        lower = np.zeros(len(matrix))
-    elif ensemble.n_trees == 1:
-        found, examples = attack_tree(ensemble, matrix, label, reach, norm, weight)
-    else:
-        search = RowSearch(ensemble, reach, weight, limit, n_threads, progress, norm)
-        found, examples, lower = _attack_ensemble(search, matrix, label)
-        interrupted = search.interrupted
-    check_examples(ensemble, reach, matrix, examples, label, found)
+
+
+def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: AskSettings) -> Answers:
+    """Find the nearest example of every row by any method, those that prove nothing included."""
+    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+    if settings.method not in LOCAL_METHODS:
+        return nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
+    assert isinstance(reach, Reach)
+    guess = first_radius(ensemble, weight, np.inf)
+    found, examples = attack_locally(
+        ensemble, matrix, class_index, reach, norm, weight, settings.method, guess, settings.n_threads
+    )
+    check_examples(ensemble, reach, matrix, examples, class_index, found)
+    distance = np.full(len(matrix), np.inf)
     distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
-    lower = np.minimum(lower, distance)
-    return AttackResult(found, like(X, ensemble.schema, examples), distance, lower, interrupted)
+    if settings.progress is not None:
+        settings.progress(len(matrix), len(matrix))
+    return Answers(np.where(found, FOUND, UNFINISHED), np.zeros(len(matrix)), distance, examples)
 
 
 def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float | None = None) -> np.ndarray:
@@ -163,53 +158,6 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
     >>> is_vulnerable(model, [[1.0], [3.0]], [0, 1], threat=1.0).tolist()
     [True, False]
     """
-    ensemble = as_ensemble(model)
     limit = check_time_limit(time_limit)
-    matrix = ensemble.schema.encode(X)
-    label = read_labels(y, ensemble.labels, len(matrix))
-    words = ThreatModel.coerce(threat)
-    if words.rules:
-        priced = words.price(ensemble.schema, ensemble.labels)
-        answers = attack_priced(ensemble, priced, matrix, label, limit, any_will_do=True)
-        found = answers.status == FOUND
-        check_examples(ensemble, priced, matrix, answers.example, label, found)
-        if answers.interrupted:
-            raise KeyboardInterrupt
-        _refuse_undecided(answers.status, limit)
-        return found
-    reach = find_reach(ensemble, words)
-    weight = np.ones(ensemble.schema.n_features)
-    if ensemble.n_trees == 1:
-        found, examples = attack_tree(ensemble, matrix, label, reach, np.inf, weight, any_will_do=True)
-    else:
-        found, examples = _decide_ensemble(RowSearch(ensemble, reach, weight, limit), matrix, label)
-    check_examples(ensemble, reach, matrix, examples, label, found)
-    return found
-
-
-def _decide_ensemble(search: RowSearch, matrix: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Decide every row: (vulnerable, examples)."""
-    answers = ask_where_right(search.decide, matrix, label, search.ensemble.decide(matrix))
-    if search.interrupted:
-        raise KeyboardInterrupt
-    _refuse_undecided(answers.status, search.time_limit)
-    return answers.status == FOUND, answers.example
-
-
-def _refuse_undecided(status: np.ndarray, time_limit: float) -> None:
-    undecided = int(((status != FOUND) & (status != NONE)).sum())
-    if undecided:
-        raise TimeoutError(
-            f"{undecided} of {len(status)} rows are undecided after time_limit={time_limit:g} seconds each; "
-            "give them more time, or use verify, which says what is known"
-        )
-
-
-def _attack_ensemble(
-    search: RowSearch, matrix: np.ndarray, label: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Attack every row: (found, examples, distance below which there is none)."""
-    ask = partial(search.nearest, guess=first_radius(search.ensemble, search.weight, search.norm))
-    answers = ask_where_right(ask, matrix, label, search.ensemble.decide(matrix))
-    lower = np.sqrt(answers.certified) if search.norm == 2 else answers.certified
-    return answers.status == FOUND, answers.example, lower
+    question = read_question(model, X, y, threat)
+    return decide_all(question.ensemble, question.matrix, question.class_index, question.reach, limit)

@@ -9,9 +9,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.attacks.black_box import Target
-from hardwood.attacks.nearest import METHODS, attack
-from hardwood.results import AttackResult, unless_interrupted
-from hardwood.verification.tree_distance import NORMS
+from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
+from hardwood.results import AttackResult
+from hardwood.threads import count_threads
+from hardwood.verification.answers import FOUND
+from hardwood.verification.ask import AskSettings
+from hardwood.verification.question import check_method, read_question
 
 # Predictions spent on bringing an example nearer: each halves the stretch between it and the row.
 HALVINGS = 10
@@ -77,29 +80,25 @@ def transfer_attack(
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method={method!r}: expected one of {', '.join(map(repr, METHODS))}")
-    if not isinstance(norm, (int, float)) or norm not in NORMS:
-        raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
+    check_norm(norm)
     target = Target(model, X, y, threat)
     fitted = _fit_surrogate(surrogate, model, X if X_surrogate is None else X_surrogate, random_state)
-    known = np.isin(target.classes[target.label], fitted.classes_)
-    rows = np.flatnonzero(known & ~target.is_wrong & target.reach.attacks[target.label])
+    known = np.isin(target.classes[target.class_index], fitted.classes_)
+    rows = np.flatnonzero(known & ~target.is_wrong & target.reach.attacks[target.class_index])
     examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
     found = target.is_wrong.copy()
     if len(rows):
-        tried = attack(
-            fitted,
-            target.table(target.matrix[rows]),
-            target.classes[target.label[rows]],
-            target.threat,
-            norm=norm,
-            method=method,
-            n_jobs=n_jobs,
-        )
-        unless_interrupted(tried)
-        if tried.found.any():
-            rows, points = _try(target, rows[tried.found], target.schema.encode(tried.X_adv[tried.found]))
-            found[rows] = True
-            examples[rows] = _approach(target, rows, points)
+        labels = target.classes[target.class_index[rows]]
+        question = read_question(fitted, target.table(target.matrix[rows]), labels, target.threat)
+        check_method(method, question, METHODS)
+        settings = AskSettings(method, n_threads=count_threads(n_jobs))
+        answers = find_nearest(question, norm, np.ones(target.schema.n_features), settings)
+        if answers.interrupted:
+            raise KeyboardInterrupt
+        fooled = answers.status == FOUND
+        rows, points = _try(target, rows[fooled], answers.example[fooled])
+        found[rows] = True
+        examples[rows] = _approach(target, rows, points)
     return target.result(found, examples, norm)
 
 
@@ -128,7 +127,9 @@ def _fit_surrogate(surrogate: Any, model: Any, X: Any, random_state: Any) -> Any
 
 def _try(target: Target, rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Keep the points that the model itself gives another class."""
-    works = target.predict(points) != target.classes[target.label[rows]]
+    if not len(rows):
+        return rows, points
+    works = target.predict(points) != target.classes[target.class_index[rows]]
     return rows[works], points[works]
 
 
@@ -140,6 +141,6 @@ def _approach(target: Target, rows: np.ndarray, points: np.ndarray) -> np.ndarra
         middle = 0.5 * (low + high)
         # Between two points of a box rounding may step out of it by a bit.
         trial = np.clip(origin + middle * (points - origin), np.minimum(origin, points), np.maximum(origin, points))
-        works = (target.predict(trial) != target.classes[target.label[rows]])[:, None]
+        works = (target.predict(trial) != target.classes[target.class_index[rows]])[:, None]
         best, low, high = np.where(works, trial, best), np.where(works, low, middle), np.where(works, middle, high)
     return best

@@ -50,6 +50,7 @@ def list_reachable(
     for first in range(0, len(matrix), CHUNK):
         rows = slice(first, first + CHUNK)
         low, high = reach.box(matrix[rows], class_index[rows])
+        np.minimum(high, np.finfo(np.float64).max, out=high)  # infinity is no value that a row can have
         allowed = reach.open_codes(matrix[rows], class_index[rows])
         start = np.empty(len(low) + 1, dtype=np.int64)
         about_rows = (frozen(low), frozen(high), frozen(allowed), stack, start)

@@ -1,6 +1,7 @@
 """TreeEnsemble: the model. Flat arrays for one tree or a thousand."""
 
 import os
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,7 @@ class TreeEnsemble:
             array = getattr(self, field.name)
             if isinstance(array, np.ndarray):
                 object.__setattr__(self, field.name, frozen(np.ascontiguousarray(array)))
+        object.__setattr__(self, "_known", {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -100,6 +102,17 @@ class TreeEnsemble:
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def remember(self, key: Hashable, make: Callable[["TreeEnsemble"], Any]) -> Any:
+        """Return what `make` makes of this ensemble: made once for every key, and kept as long as the ensemble is.
+
+        For what others work out about an ensemble. It is neither pickled nor copied, and must not hold the ensemble
+        itself. Of two threads that make it at the same time both are given the same one.
+        """
+        known: dict[Hashable, Any] = self.__dict__["_known"]
+        if key not in known:
+            known.setdefault(key, make(self))
+        return known[key]
 
     def __repr__(self) -> str:
         trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees} trees"
@@ -217,10 +230,17 @@ class TreeEnsemble:
         return leaves.T
 
     @cached_property
+    def node_output(self) -> np.ndarray:
+        """What `output` would be for each node if its tree stood alone and the node were its leaf: (node, output)."""
+        output = (self.base_score.astype(self.precision) + self.value).astype(self.precision)
+        if self.divisor != 1.0:
+            output /= self.divisor
+        return frozen(output)
+
+    @cached_property
     def node_class(self) -> np.ndarray:
         """The class index each node would predict if its tree stood alone."""
-        base, value = self.base_score.astype(self.precision), self.value.astype(self.precision)
-        return self.choose((base + value) / np.dtype(self.precision).type(self.divisor))
+        return self.choose(self.node_output)
 
     def left_sets(self) -> dict[int, np.ndarray]:
         """Return, for each categorical node, a bool array over category codes: which of them go left."""

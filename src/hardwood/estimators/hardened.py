@@ -18,14 +18,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hardwood.attacks.nearest import METHODS, attack
+from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_size, is_integer
-from hardwood.results import unless_interrupted
+from hardwood.progress import Progress, read_progress
 from hardwood.table import Schema
+from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
-from hardwood.verification.labels import like
+from hardwood.verification.answers import FOUND
+from hardwood.verification.ask import AskSettings
+from hardwood.verification.question import check_method, check_time_limit, read_question
 
 
 def _estimator_has(name: str) -> Callable[[Any], bool]:
@@ -69,8 +72,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Whether examples of earlier rounds are kept. Without them, later rounds forget what earlier ones taught.
     time_limit : float or None, default=1.0
         Seconds that an exact attack may take per row; see :func:`attack`.
-    progress : callable or None, default=None
-        Called with (rounds done, rounds in all) after each round.
+    progress : callable, bool or None, default=None
+        Called with (rounds done, rounds in all) after each round. True: a line on stderr.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
         Which columns are categorical.
     random_state : int, RandomState or None, default=None
@@ -130,7 +133,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         max_rows: int | float | None = None,
         accumulate: bool = True,
         time_limit: float | None = 1.0,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress | bool | None = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -180,6 +183,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         training = _Training(X, schema, matrix, labels, _read_weight(sample_weight, matrix, base))
         model = training.fit(base)
         history: list[dict[str, Any]] = []
+        report = read_progress(self.progress)
         for done in range(1, self.rounds + 1):
             start = time.perf_counter()
             rows = np.sort(random.permutation(len(matrix))[:n_attacked])
@@ -187,8 +191,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if counts["vulnerable"]:
                 model = training.fit(base)
             history.append(counts | {"seconds": time.perf_counter() - start})
-            if self.progress is not None:
-                self.progress(done, self.rounds)
+            if report is not None:
+                report(done, self.rounds)
             if not counts["vulnerable"]:
                 break
         ensemble = as_ensemble(model)
@@ -220,21 +224,20 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _attack(self, model: Any, training: "_Training", rows: np.ndarray, threat: ThreatModel) -> dict[str, int]:
         """Attack some training rows, add the examples found, and count."""
-        result = attack(
-            model,
-            training.table(training.matrix[rows]),
-            training.labels[rows],
-            threat,
-            norm=self.norm,
-            method=self.method,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
-        unless_interrupted(result)
-        found = rows[result.found]
+        labels = training.labels[rows]
+        question = read_question(model, training.table(training.matrix[rows]), labels, threat)
+        check_method(self.method, question, METHODS)
+        settings = AskSettings(self.method, check_time_limit(self.time_limit), count_threads(self.n_jobs))
+        answers = find_nearest(question, self.norm, np.ones(question.ensemble.schema.n_features), settings)
+        if answers.interrupted:
+            raise KeyboardInterrupt
+        is_found = answers.status == FOUND
+        found = rows[is_found]
         examples, before = training.matrix[:0], training.matrix[found]
         if len(found):
-            examples = training.schema.encode(result.X_adv[result.found])
+            # The model may number categories in another way than the training table.
+            table = _as_table(question.X, question.ensemble.schema, answers.example[is_found])
+            examples = training.schema.encode(table)
         # A row that is wrong as it stands is its own example, and is in training already.
         new = ((examples != before) & ~np.isnan(before)).any(axis=1)
         training.add(found[new], examples[new], keep=self.accumulate)
@@ -257,6 +260,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             base.set_params(random_state=random.randint(np.iinfo(np.int32).max))
 
     def _check_parameters(self) -> None:
+        check_norm(self.norm)
+        check_time_limit(self.time_limit)
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise ValueError(f"method={self.method!r}: expected one of {', '.join(map(repr, METHODS))}")
         if not (is_integer(self.rounds) and self.rounds >= 1):
@@ -269,7 +274,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(X, np.ndarray) or X.ndim == 2:  # what is no table is refused by the schema
             validate_data(self, X, reset=False, skip_check_array=True)
-        return like(X, self._schema, self._schema.encode(X))
+        return _as_table(X, self._schema, self._schema.encode(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -294,7 +299,7 @@ class _Training:
 
     def table(self, matrix: np.ndarray) -> Any:
         """Return encoded rows as a table of the kind that was given."""
-        return like(self.X, self.schema, matrix)
+        return _as_table(self.X, self.schema, matrix)
 
     def add(self, source: np.ndarray, examples: np.ndarray, *, keep: bool) -> None:
         """Add examples to those there are, or put them in their place."""
@@ -307,6 +312,12 @@ class _Training:
         table = self.table(np.concatenate([self.matrix, self.examples]))
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         return clone(base).fit(table, self.labels[rows], **weights)
+
+
+def _as_table(X: Any, schema: Schema, matrix: np.ndarray) -> Any:
+    """Return encoded rows as a table that an estimator takes which is to know categories by their type."""
+    is_plain = not hasattr(X, "columns") and not schema.categorical
+    return matrix if is_plain else schema.decode(matrix)
 
 
 def _read_labels(y: Any, n_rows: int) -> np.ndarray:

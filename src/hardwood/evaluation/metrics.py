@@ -1,15 +1,15 @@
 """Adversarial accuracy, as a function and as a scikit-learn scorer."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hardwood.attacks import is_vulnerable
-from hardwood.results import unless_interrupted
 from hardwood.threat import ThreatModel
-from hardwood.verification import verify
-from hardwood.verification.certify import check_time_limit
+from hardwood.verification.answers import NONE
+from hardwood.verification.ask import AskSettings, decide, decide_all
+from hardwood.verification.question import Question, check_time_limit, read_question
 
 
 def adversarial_accuracy(
@@ -35,7 +35,8 @@ def adversarial_accuracy(
     >>> adversarial_accuracy(model, [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], threat=1.0)
     0.5
     """
-    return _share(~is_vulnerable(model, X, y, threat, time_limit=time_limit), sample_weight)
+    limit = check_time_limit(time_limit)
+    return _find_accuracy(read_question(model, X, y, threat), sample_weight, limit)
 
 
 def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> "AdversarialScorer":
@@ -77,10 +78,19 @@ class AdversarialScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the adversarial accuracy of a fitted estimator."""
+        question = read_question(estimator, X, y, self.threat)
         if self.time_limit is None:
-            return adversarial_accuracy(estimator, X, y, self.threat, sample_weight=sample_weight)
-        certificate = unless_interrupted(verify(estimator, X, y, self.threat, time_limit=self.time_limit))
-        return _share(certificate.status == "robust", sample_weight)
+            return _find_accuracy(question, sample_weight)
+        settings = AskSettings(time_limit=self.time_limit)
+        answers = decide(question.ensemble, question.matrix, question.class_index, question.reach, settings)
+        if answers.interrupted:
+            raise KeyboardInterrupt
+        return _share(answers.status == NONE, sample_weight)
+
+
+def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = math.inf) -> float:
+    fooled = decide_all(question.ensemble, question.matrix, question.class_index, question.reach, time_limit)
+    return _share(~fooled, sample_weight)
 
 
 def _share(survives: np.ndarray, sample_weight: Any) -> float:

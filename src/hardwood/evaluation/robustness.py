@@ -1,27 +1,23 @@
 """`evaluate`: how a model fares with and without an attacker, and what any model could hope for."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hardwood.attacks import attack
-from hardwood.convert import as_ensemble
-from hardwood.ensemble import TreeEnsemble
 from hardwood.evaluation.ceiling import Budget, find_ceilings
+from hardwood.progress import Progress, read_progress
 from hardwood.results import RobustnessReport
-from hardwood.threat import ThreatModel
-from hardwood.verification import verify
-from hardwood.verification.certify import check_time_limit
-from hardwood.verification.labels import read_labels
+from hardwood.threads import count_threads
+from hardwood.verification.answers import FOUND, NONE
+from hardwood.verification.ask import AskSettings, decide, nearest
+from hardwood.verification.question import Question, check_time_limit, read_question
 
-Progress = Callable[[int, int], object]
-
-OPEN, ROBUST, VULNERABLE, UNKNOWN = 0, 1, 2, 3
-_CODES = {"robust": ROBUST, "vulnerable": VULNERABLE, "unknown": UNKNOWN}
+# What is known of a row at an epsilon: the status of an answer, or that nobody has asked.
+OPEN = -1
 
 
 def evaluate(
@@ -36,7 +32,7 @@ def evaluate(
     distances: bool = False,
     time_limit: float | None = 1.0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> RobustnessReport:
     """Measure a model on some rows: accuracy, adversarial accuracy, and what to compare them with.
 
@@ -70,9 +66,9 @@ def evaluate(
         Seconds per row and epsilon; None: no limit. What is not decided by then is unknown: shares become intervals.
     n_jobs : int or None, default=None
         Threads over rows.
-    progress : callable or None
+    progress : callable, bool or None
         Called with (steps done, steps in all) as the work goes on. The ceiling, the search and the distances follow
-        each other, and each counts its own steps.
+        each other, and each counts its own steps. True: a line on stderr.
 
     Returns
     -------
@@ -87,39 +83,45 @@ def evaluate(
     >>> report.accuracy, report.adversarial_accuracy, report.constant_accuracy, report.ceiling
     (1.0, Bounds(lower=0.8, upper=0.8), 0.6, 0.8)
     """
-    ensemble = as_ensemble(model)
-    check_time_limit(time_limit)
+    limit, report = check_time_limit(time_limit), read_progress(progress)
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)
-    threat = ThreatModel.coerce(threat)
-    matrix = ensemble.schema.encode(X)
-    label = read_labels(y, ensemble.labels, len(matrix))
-    if threat.rules:
-        threat.price(ensemble.schema, ensemble.labels)
-    else:
-        threat.resolve(ensemble.schema, ensemble.labels)
+    question = read_question(model, X, y, threat)
+    ensemble, matrix, class_index = question.ensemble, question.matrix, question.class_index
+    settings = AskSettings(time_limit=limit, n_threads=count_threads(n_jobs), progress=report)
     seconds: dict[str, float] = {}
     ceilings = ceilings_lower = None
     interrupted = False
-    if ceiling and not threat.rules:
+    if ceiling and not question.threat.rules:
         with _timed("ceiling", seconds):
-            reaches = [threat.scaled(epsilon).resolve(ensemble.schema, ensemble.labels) for epsilon in grid.tolist()]
+            scaled = [question.threat.scaled(epsilon) for epsilon in grid.tolist()]
+            reaches = [threat.resolve(ensemble.schema, ensemble.labels) for threat in scaled]
             ceilings_lower, ceilings, interrupted = find_ceilings(
-                matrix, label, reaches, budget=Budget(ceiling_time_limit), progress=progress
+                matrix, class_index, reaches, budget=Budget(ceiling_time_limit), progress=report
             )
     prediction = ensemble.decide(matrix)
-    right = prediction == label
-    questions = _Questions(ensemble, matrix, label, time_limit, n_jobs, progress, interrupted)
+    rows = _Rows(question, settings, interrupted)
     with _timed("search", seconds):
-        robust_to, fooled_at = questions.decide(right, threat, grid)
+        robust_to, fooled_at = rows.decide(prediction == class_index, grid)
     distance = lower = None
-    if distances and not questions.interrupted:
+    if distances and not rows.interrupted:
         with _timed("distances", seconds):
-            distance, lower = questions.measure(threat)
+            distance, lower = rows.measure()
     return RobustnessReport(
-        threat, ensemble.labels, label, prediction, robust_to, fooled_at, grid, ceilings, ceilings_lower, distance,
-        lower, seconds, questions.interrupted,
-    )  # fmt: skip
+        threat=question.threat,
+        classes=ensemble.labels,
+        label=class_index,
+        prediction=prediction,
+        robust_to=robust_to,
+        fooled_at=fooled_at,
+        epsilons=grid,
+        ceilings=ceilings,
+        ceilings_lower=ceilings_lower,
+        distance=distance,
+        distance_lower=lower,
+        seconds=seconds,
+        interrupted=rows.interrupted,
+    )
 
 
 def _read_epsilons(epsilons: Any) -> np.ndarray:
@@ -141,18 +143,14 @@ def _timed(name: str, seconds: dict[str, float]) -> Iterator[None]:
 
 
 @dataclass
-class _Questions:
-    """A model and some rows, to be asked about one attacker after the other."""
+class _Rows:
+    """Rows to be asked about under one attacker after the other."""
 
-    ensemble: TreeEnsemble
-    matrix: np.ndarray
-    label: np.ndarray
-    time_limit: float | None
-    n_jobs: int | None
-    progress: Progress | None
+    question: Question
+    settings: AskSettings
     interrupted: bool = False
 
-    def decide(self, right: np.ndarray, threat: ThreatModel, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def decide(self, right: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find between which two epsilons each row falls: (robust to, fooled at).
 
         What holds at one epsilon holds at every smaller or larger one, so a row is asked about the middle one of those
@@ -160,53 +158,50 @@ class _Questions:
         """
         rows = np.flatnonzero(right)
         known = np.full((len(rows), len(grid)), OPEN, dtype=np.int8)
-        known[:, 0] = ROBUST
+        known[:, 0] = NONE
         column = np.full(len(rows), np.flatnonzero(grid == 1.0)[0])
         while (known == OPEN).any() and not self.interrupted:
             for k in np.unique(column[column >= 0]).tolist():
                 chosen = np.flatnonzero(column == k)
                 asked = known[:, 1:]
-                status = self._ask(rows[chosen], threat.scaled(grid[k]), int((asked != OPEN).sum()), asked.size)
+                status = self._ask(rows[chosen], grid[k], int((asked != OPEN).sum()), asked.size)
                 _note(known, chosen, k, status)
                 if self.interrupted:
                     break
             column = _middle(known == OPEN)
         robust_to, fooled_at = np.full(len(right), -np.inf), np.where(right, np.inf, 0.0)
-        robust_to[rows] = np.where(known == ROBUST, grid, -np.inf).max(axis=1)
-        fooled_at[rows] = np.where(known == VULNERABLE, grid, np.inf).min(axis=1)
+        robust_to[rows] = np.where(known == NONE, grid, -np.inf).max(axis=1)
+        fooled_at[rows] = np.where(known == FOUND, grid, np.inf).min(axis=1)
         return robust_to, fooled_at
 
-    def measure(self, threat: ThreatModel) -> tuple[np.ndarray, np.ndarray]:
+    def measure(self) -> tuple[np.ndarray, np.ndarray]:
         """Find how far the nearest example of each row is: (distance, lower bound of it)."""
-        result = attack(
-            self.ensemble, *self._table(np.arange(len(self.label))), threat if threat.rules else threat.scaled(np.inf),
-            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress,
-        )  # fmt: skip
-        self.interrupted = result.interrupted
-        return result.distance, result.lower
+        threat = self.question.threat
+        far = self.question if threat.rules else self.question.under(threat.scaled(np.inf))
+        weight = np.ones(far.ensemble.schema.n_features)
+        answers = nearest(far.ensemble, far.matrix, far.class_index, far.reach, np.inf, weight, self.settings)
+        self.interrupted = answers.interrupted
+        return answers.upper, answers.lower
 
-    def _ask(self, rows: np.ndarray, threat: ThreatModel, before: int, total: int) -> np.ndarray:
-        """Return what is known of some rows under one attacker."""
-        report = self.progress
-        certificate = verify(
-            self.ensemble, *self._table(rows), threat, time_limit=self.time_limit, n_jobs=self.n_jobs,
-            progress=None if report is None else lambda done, _: report(before + done, total),
+    def _ask(self, rows: np.ndarray, epsilon: float, before: int, total: int) -> np.ndarray:
+        """Return the status of some rows under a multiple of the threat model."""
+        report = self.settings.progress
+        shifted = None if report is None else lambda done, _: report(before + done, total)
+        asked = self.question.under(self.question.threat.scaled(epsilon))
+        answers = decide(
+            asked.ensemble, asked.matrix[rows], asked.class_index[rows], asked.reach,
+            self.settings._replace(progress=shifted),
         )  # fmt: skip
-        self.interrupted = certificate.interrupted
-        return np.vectorize(_CODES.__getitem__, otypes=[np.int8])(certificate.status)
-
-    def _table(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return some rows as a table, and their labels."""
-        schema, matrix = self.ensemble.schema, self.matrix[rows]
-        return schema.decode(matrix) if schema.categorical else matrix, self.ensemble.labels[self.label[rows]]
+        self.interrupted = answers.interrupted
+        return answers.status
 
 
 def _note(known: np.ndarray, rows: np.ndarray, column: int, status: np.ndarray) -> None:
     """Write down what is known at one epsilon, and what follows at the others."""
     known[rows, column] = status
     smaller, larger = np.arange(known.shape[1]) <= column, np.arange(known.shape[1]) >= column
-    known[np.ix_(rows[status == ROBUST], smaller)] = ROBUST
-    known[np.ix_(rows[status == VULNERABLE], larger)] = VULNERABLE
+    known[np.ix_(rows[status == NONE], smaller)] = NONE
+    known[np.ix_(rows[status == FOUND], larger)] = FOUND
 
 
 def _middle(is_open: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from hardwood.table import Schema
 from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.spelling import plain
-from hardwood.verification.labels import read_labels
+from hardwood.verification.question import read_class_index
 
 _GREY = "#777777"
 _BAR = "#DDDDDD"
@@ -118,7 +118,7 @@ class AdversarialExampleDisplay:
         if not 0 <= row < len(matrix):
             raise ValueError(f"row={row!r}: expected a row of X, from 0 to {len(matrix) - 1}")
         threat = ThreatModel.coerce(getattr(estimator, "threat_", "<>") if threat is None else threat)
-        label = ensemble.decide(matrix) if y is None else read_labels(y, ensemble.labels, len(matrix))
+        label = ensemble.decide(matrix) if y is None else read_class_index(y, ensemble.labels, len(matrix))
         own = ensemble.labels[label[[row]]]
         reach = (threat.price if threat.rules else threat.resolve)(ensemble.schema, ensemble.labels)
         result = attack(ensemble, ensemble.schema.decode(matrix[[row]]), own, threat, **options)

@@ -14,7 +14,7 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.threat import ThreatModel
-from hardwood.verification.labels import read_labels
+from hardwood.verification.question import read_class_index
 
 # Blue and orange from the Okabe-Ito palette, which colour-blind readers can tell apart, and more
 # of it for models with more classes.
@@ -105,7 +105,7 @@ class DecisionRegionDisplay:
         matrix = ensemble.schema.encode(X)
         if np.isnan(matrix).any():
             raise ValueError("X: a row with a missing value has no place in the plane; leave out such rows")
-        class_index = read_labels(y, ensemble.labels, len(matrix))
+        class_index = read_class_index(y, ensemble.labels, len(matrix))
         edges = (_edges(ensemble, matrix, 0, margin), _edges(ensemble, matrix, 1, margin))
         return cls(
             edges=edges,

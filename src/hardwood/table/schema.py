@@ -229,12 +229,12 @@ class Schema:
             table = matrix.astype(object) if self.categorical else matrix
             for j, labels in enumerate(self.categories):
                 if labels is not None:
-                    table[:, j] = labels_of(matrix[:, j], labels, self._unseen(labels))
+                    table[:, j] = labels_of(matrix[:, j], labels, self.unseen(j))
             return table
         frame = pandas.DataFrame(matrix, columns=list(self.feature_names or ()))
         for j, labels in enumerate(self.categories):
             if labels is not None:
-                unseen = self._unseen(labels)
+                unseen = self.unseen(j)
                 values = labels_of(matrix[:, j], labels, unseen)
                 known = [*labels, unseen] if unseen is not None and unseen in values else list(labels)
                 frame[self.name(j)] = pandas.Categorical(values, categories=known)
@@ -259,6 +259,16 @@ class Schema:
         ('income', 'feature 1')
         """
         return f"feature {j}" if self.feature_names is None else self.feature_names[j]
+
+    def unseen(self, j: int) -> Label | None:
+        """Return what stands for a category of feature `j` that is not among its labels; None if it counts as missing.
+
+        Examples
+        --------
+        >>> Schema(1, None, (("blue", "red"),), accepts_missing=True).unseen(0)
+        'unseen'
+        """
+        return name_unseen(self.categories[j] or ()) if self.accepts_missing else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, strings and numbers, for JSON.
@@ -290,10 +300,6 @@ class Schema:
             found = list(record) if isinstance(record, Mapping) else record
             raise ValueError(f"schema: expected an object with the keys {expected}, got {found!r}")
         return cls(**record)
-
-    def _unseen(self, labels: tuple[Label, ...]) -> Label | None:
-        """Return what stands for a category that is not among the labels."""
-        return name_unseen(labels) if self.accepts_missing else None
 
     def _check_finite(self, matrix: np.ndarray) -> None:
         """Refuse infinity and, unless they are accepted, missing values; the first is named."""

@@ -1,27 +1,20 @@
 """`verify`: robust, vulnerable or unknown, row by row, with proof."""
 
-import math
-from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.convert import as_ensemble
-from hardwood.ensemble import TreeEnsemble
+from hardwood.progress import Progress, read_progress
 from hardwood.results import Certificate
 from hardwood.threads import count_threads
-from hardwood.threat import Reach, ThreatModel
-from hardwood.threat.priced_reach import PricedReach
-from hardwood.verification.answers import ask_where_right
-from hardwood.verification.labels import check_examples, find_reach, like, read_labels
-from hardwood.verification.milp import Milp
-from hardwood.verification.priced import attack_priced
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED
+from hardwood.verification.ask import AskSettings, decide
+from hardwood.verification.examples import give_back
+from hardwood.verification.question import check_method, check_time_limit, read_question
 from hardwood.verification.regression import verify_outputs
-from hardwood.verification.search import RowSearch
 
-# By the search's own status.
+# By the status of an answer.
 STATUS = np.empty(3, dtype="<U10")
 STATUS[[FOUND, NONE, UNFINISHED]] = "vulnerable", "robust", "unknown"
 
@@ -36,11 +29,12 @@ def verify(
     tolerance: float | None = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | bool | None = None,
 ) -> Certificate:
     """Prove for every row whether an attacker within the threat model can change its prediction.
 
-    An exact search over the leaves of all trees, cheap bounds first. NP-hard in general, milliseconds in practice.
+    One tree is read off the leaves that a row can be moved into. For several, an exact search over the leaves of all
+    trees, cheap bounds first: NP-hard in general, milliseconds in practice.
 
     Parameters
     ----------
@@ -59,10 +53,11 @@ def verify(
         For regressions, and only for them: how far an output may be off from `y` for the row to count as robust.
     time_limit : float or None, default=None
         Seconds per row. A row that takes longer is "unknown". With 0 only the cheap bounds are tried. None: no limit.
+        One tree needs none.
     n_jobs : int or None, default=None
         Threads over rows; with attack rules there is one.
-    progress : callable or None
-        Called with (rows done, rows in all) as the work goes on.
+    progress : callable, bool or None
+        Called with (rows done, rows in all) as the work goes on. True: a line on stderr.
 
     Returns
     -------
@@ -77,84 +72,20 @@ def verify(
     ['robust', 'vulnerable']
     """
     ensemble = as_ensemble(model)
-    limit = check_time_limit(time_limit)
+    settings = AskSettings(method, check_time_limit(time_limit), count_threads(n_jobs), read_progress(progress))
     if ensemble.classes is None:
         if method != "search":
             raise ValueError(f"method={method!r}: the model is a regression; expected 'search'")
-        return verify_outputs(ensemble, X, y, threat, tolerance, limit, count_threads(n_jobs), progress)
+        return verify_outputs(ensemble, X, y, threat, tolerance, settings)
     if tolerance is not None:
         raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
-    matrix = ensemble.schema.encode(X)
-    words = ThreatModel.coerce(threat)
-    check_method(method, words, matrix)
-    output = ensemble.output(matrix)
-    predicted = ensemble.choose(output)
-    label = predicted if y is None else read_labels(y, ensemble.labels, len(matrix))
-    rows = (X, matrix, output, label)
-    if words.rules:
-        priced = words.price(ensemble.schema, ensemble.labels)
-        known = attack_priced(ensemble, priced, matrix, label, limit, progress, any_will_do=True)
-        return _certify(ensemble, priced, *rows, known.status, known.lower_margin, known.example, known.interrupted)
-    reach = find_reach(ensemble, words)
-    n_threads = count_threads(n_jobs, len(matrix))
-    search: RowSearch | Milp
-    if method == "milp":
-        search = Milp(ensemble, reach, limit, n_threads, progress)
-    else:
-        search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), limit, n_threads, progress)
-    answers = ask_where_right(search.decide, matrix, label, predicted)
-    lower = answers.bound / -ensemble.divisor
-    return _certify(ensemble, reach, *rows, answers.status, lower, answers.example, search.interrupted)
-
-
-def _certify(
-    ensemble: TreeEnsemble,
-    reach: Reach | PricedReach,
-    X: Any,
-    matrix: np.ndarray,
-    output: np.ndarray,
-    label: np.ndarray,
-    status: np.ndarray,
-    lower: np.ndarray,
-    example: np.ndarray,
-    interrupted: bool,
-) -> Certificate:
-    """Check the examples, and say what has been found out about every row: the best margin known is an example's."""
-    found = status == FOUND
-    output[found] = check_examples(ensemble, reach, matrix, example, label, found)
-    upper = margin(ensemble, output, label)
-    lower = np.minimum(np.where(status == NONE, np.maximum(lower, 0.0), lower), upper)
-    return Certificate(STATUS[status], lower, upper, like(X, ensemble.schema, example), interrupted)
-
-
-def check_method(
-    method: Any, threat: ThreatModel, matrix: np.ndarray, methods: Sequence[str] = ("search", "milp")
-) -> None:
-    """Make sure that the method exists, and can answer."""
-    if method not in methods:
-        raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
-    if method != "search" and threat.rules:
-        raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
-    if method == "milp" and np.isnan(matrix).any():
-        raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
-
-
-def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
-    """Return the seconds that something may take."""
-    if time_limit is None:
-        return math.inf
-    if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
-        raise ValueError(f"{name}={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
-    return float(time_limit)
-
-
-def margin(ensemble: TreeEnsemble, output: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return how far the output of each row's label is ahead of the best other one."""
-    output = output.astype(np.float64)
-    if output.shape[1] == 1:
-        lead = output[:, 0] - ensemble.turning_point
-        return np.where(label == 1, lead, -lead)
-    rows = np.arange(len(output))
-    own = output[rows, label]
-    output[rows, label] = -np.inf
-    return own - output.max(axis=1)
+    question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
+    check_method(method, question)
+    answers = decide(ensemble, question.matrix, question.class_index, question.reach, settings)
+    return Certificate(
+        status=STATUS[answers.status],
+        lower=answers.lower,
+        upper=answers.upper,
+        witness=give_back(question, answers.example),
+        interrupted=answers.interrupted,
+    )

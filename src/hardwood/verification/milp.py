@@ -1,7 +1,7 @@
 """A second opinion: the questions of `search.py`, asked of a mixed-integer solver.
 
-Nothing of the search is used here, so that the two can be held against each other. What a solver says is true up to
-its tolerance only. Therefore:
+Nothing of the search is used here but the words for its answers, so that the two can be held against each other. What
+a solver says is true up to its tolerance only. Therefore:
 
 * an example counts if the model itself gives it another class, whatever the solver thinks of it;
 * a row is robust if the solver finds nothing although it was asked for a little less than what changes the class:
@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
-from hardwood.verification.answers import Answers
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
 from hardwood.verification.milp_problem import Box, Expression, Nodes, Problem
 from hardwood.verification.milp_solver import Outcome, load_highs, minimise
 
@@ -70,13 +69,13 @@ class Milp:
         self._stop = threading.Event()
         self.interrupted = False
 
-    def decide(self, matrix: np.ndarray, label: np.ndarray) -> Answers:
+    def decide(self, matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class."""
-        return self.ask(self._decide, matrix, label)
+        return self.ask(self._decide, matrix, class_index)
 
-    def _decide(self, row: np.ndarray, label: int, deadline: float) -> Answer:
-        box = Box.of_row(self.reach, row, label)
-        rivals = list(self.rivals(label))
+    def _decide(self, row: np.ndarray, class_index: int, deadline: float) -> Answer:
+        box = Box.of_row(self.reach, row, class_index)
+        rivals = list(self.rivals(class_index))
         problem = Problem(self.nodes, box)
         most = np.array([problem.ceiling(rival.lead) - rival.need for rival in rivals]) + self._rounding
         status, example = NONE, None
@@ -88,7 +87,7 @@ class Milp:
             outcome = self.solve(problem, rival, objective, deadline, enough=-rival.wins / rival.scale)
             reached = max(rival.fails, (TOLERANCE - outcome.bound) * rival.scale)
             most[k] = min(most[k], reached - rival.need + self._rounding)
-            example = self.flips(problem, outcome, label)
+            example = self.flips(problem, outcome, class_index)
             if example is not None:
                 status = FOUND
                 break
@@ -96,19 +95,19 @@ class Milp:
                 status = UNFINISHED
         return Answer(status, float(most.max(initial=-np.inf)), example, np.inf if status == NONE else 0.0)
 
-    def rivals(self, label: int) -> Iterator[Rival]:
+    def rivals(self, class_index: int) -> Iterator[Rival]:
         """Yield the classes that may beat a label."""
         ensemble = self.ensemble
         value, base = ensemble.value, ensemble.base_score
         if len(base) == 1 and len(ensemble.labels) == 2:
             # One output: the second class iff it is greater than the cut.
-            need, sign = ensemble.cut * ensemble.divisor - float(base[0]), 1.0 if label == 0 else -1.0
-            yield self._rival(sign * value[:, 0], sign * need, wins_ties=label == 1)
+            need, sign = ensemble.cut * ensemble.divisor - float(base[0]), 1.0 if class_index == 0 else -1.0
+            yield self._rival(sign * value[:, 0], sign * need, wins_ties=class_index == 1)
         for other in range(len(base)):
-            if len(base) > 1 and other != label:
+            if len(base) > 1 and other != class_index:
                 # Of equal outputs the first wins.
-                need = float(base[label] - base[other])
-                yield self._rival(value[:, other] - value[:, label], need, wins_ties=other < label)
+                need = float(base[class_index] - base[other])
+                yield self._rival(value[:, other] - value[:, class_index], need, wins_ties=other < class_index)
 
     def _rival(self, lead: np.ndarray, need: float, *, wins_ties: bool) -> Rival:
         scale = float(np.abs(lead[self._leaf]).max()) or 1.0
@@ -150,17 +149,17 @@ class Milp:
         problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
         return minimise(problem, objective, seconds=seconds, stop=self._stop, enough=enough)
 
-    def flips(self, problem: Problem, outcome: Outcome, label: int) -> np.ndarray | None:
+    def flips(self, problem: Problem, outcome: Outcome, class_index: int) -> np.ndarray | None:
         """Return the point that the solver found, if the model gives it another class."""
         if outcome.columns is None:
             return None
         point = problem.point(outcome.columns)
-        return point if self.ensemble.decide(point[None])[0] != label else None
+        return point if self.ensemble.decide(point[None])[0] != class_index else None
 
-    def ask(self, question: Callable[..., Answer], matrix: np.ndarray, label: np.ndarray) -> Answers:
+    def ask(self, question: Callable[..., Answer], matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
         """Ask about every row, in threads; what was answered before an interruption is kept."""
         n_rows = len(matrix)
-        answers = Answers(
+        answers = SearchAnswers(
             status=np.full(n_rows, UNFINISHED),
             bound=np.full(n_rows, np.inf),
             example=np.full_like(matrix, np.nan),
@@ -168,7 +167,7 @@ class Milp:
         )
 
         def ask_about(i: int) -> None:
-            answer = question(matrix[i], int(label[i]), time.monotonic() + self.time_limit)
+            answer = question(matrix[i], int(class_index[i]), time.monotonic() + self.time_limit)
             answers.status[i], answers.bound[i], answers.certified[i] = answer.status, answer.bound, answer.certified
             if answer.example is not None:
                 answers.example[i] = answer.example

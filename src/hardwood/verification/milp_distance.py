@@ -4,31 +4,25 @@ from functools import partial
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
 from hardwood.verification.distance import measure
 from hardwood.verification.milp import TOLERANCE, Answer, Milp, Rival
 from hardwood.verification.milp_problem import Box, Problem
 
 
-def attack_by_milp(
-    milp: Milp, matrix: np.ndarray, label: np.ndarray, norm: float, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Attack every row: (found, examples, distance below which there is none)."""
-    found = milp.ensemble.decide(matrix) != label
-    examples = np.where(found[:, None], matrix, np.nan)
-    lower = np.zeros(len(matrix))
-    rows = np.flatnonzero(~found)
-    answers = milp.ask(partial(_attack_row, milp, norm, weight), matrix[rows], label[rows])
-    found[rows] = answers.status == FOUND
-    examples[rows] = answers.example
-    lower[rows] = answers.certified
-    return found, examples, lower
+def ask_nearest(
+    milp: Milp, norm: float, weight: np.ndarray, matrix: np.ndarray, class_index: np.ndarray
+) -> SearchAnswers:
+    """Find the nearest example of every row, and the distance below which there is none."""
+    return milp.ask(partial(_attack_row, milp, norm, weight), matrix, class_index)
 
 
-def _attack_row(milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, label: int, deadline: float) -> Answer:
+def _attack_row(
+    milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, class_index: int, deadline: float
+) -> Answer:
     """Find the nearest example of one row over all other classes."""
-    nearest = _NearestByMilp(milp, norm, weight, Box.of_row(milp.reach, row, label), label, deadline)
-    for rival in milp.rivals(label):
+    nearest = _NearestByMilp(milp, norm, weight, Box.of_row(milp.reach, row, class_index), class_index, deadline)
+    for rival in milp.rivals(class_index):
         nearest.approach(rival)
     status = FOUND if nearest.example is not None else NONE if nearest.lower == np.inf else UNFINISHED
     return Answer(status, np.inf, nearest.example, nearest.lower)
@@ -37,9 +31,11 @@ def _attack_row(milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, la
 class _NearestByMilp:
     """The nearest example of a row so far, and the distance below which there is none."""
 
-    def __init__(self, milp: Milp, norm: float, weight: np.ndarray, box: Box, label: int, deadline: float) -> None:
+    def __init__(
+        self, milp: Milp, norm: float, weight: np.ndarray, box: Box, class_index: int, deadline: float
+    ) -> None:
         self.milp, self.norm, self.weight, self.box = milp, norm, weight, box
-        self.label, self.deadline = label, deadline
+        self.class_index, self.deadline = class_index, deadline
         self.example: np.ndarray | None = None
         self.distance = np.inf
         self.lower = np.inf
@@ -82,7 +78,7 @@ class _NearestByMilp:
         unit = max(problem.costs(norm, self.weight), default=1.0)
         objective = problem.distance(norm, self.weight, unit)
         outcome = milp.solve(problem, rival, objective, self.deadline, surely=surely)
-        example = milp.flips(problem, outcome, self.label)
+        example = milp.flips(problem, outcome, self.class_index)
         if example is not None:
             distance = measure(example[None], self.box.row[None], milp.ensemble.schema, norm, self.weight)[0]
             if distance < self.distance:

@@ -1,14 +1,14 @@
 """Rows under attack by rules and a budget: one tree leaf by leaf, several by branching on what is paid for."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE, UNFINISHED
 from hardwood.ensemble import TreeEnsemble
+from hardwood.progress import Progress
 from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from hardwood.verification.priced_search import Answer, PricedSearch
 from hardwood.verification.priced_tree import attack_priced_tree
 
@@ -28,17 +28,15 @@ def attack_priced(
     ensemble: TreeEnsemble,
     reach: PricedReach,
     matrix: np.ndarray,
-    label: np.ndarray,
+    class_index: np.ndarray,
     time_limit: float = math.inf,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
     *,
     any_will_do: bool,
 ) -> PricedAnswers:
     """Find the cheapest adversarial example of every row, or just any within the budget."""
-    if np.isnan(matrix).any():
-        raise ValueError("X has missing values; attack rules say nothing about those")
     if ensemble.n_trees == 1:
-        found, example, cost, worst = attack_priced_tree(ensemble, reach, matrix, label)
+        found, example, cost, worst = attack_priced_tree(ensemble, reach, matrix, class_index)
         if progress is not None:
             progress(len(matrix), len(matrix))
         return PricedAnswers(np.where(found, FOUND, NONE), example, cost, cost, worst)
@@ -46,7 +44,7 @@ def attack_priced(
     answers: list[Answer] = []
     try:
         for k in range(len(matrix)):
-            answers.append(search.ask(matrix[k], int(label[k])))
+            answers.append(search.ask(matrix[k], int(class_index[k])))
             if progress is not None:
                 progress(k + 1, len(matrix))
     except KeyboardInterrupt:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.search.branching import FOUND, NONE
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat.priced_reach import Pieces, PricedReach
+from hardwood.verification.answers import FOUND, NONE
 from hardwood.verification.search import RowSearch
 
 
@@ -50,11 +50,11 @@ class PricedSearch:
         self.boxes = ensemble.node_boxes()
         self.search = RowSearch(ensemble, reach.free, np.ones(ensemble.schema.n_features), time_limit)
 
-    def ask(self, x: np.ndarray, label: int) -> Answer:
+    def ask(self, x: np.ndarray, class_index: int) -> Answer:
         """Find the cheapest example of one row, or any within the budget."""
-        if self.ensemble.decide(x[None])[0] != label:
+        if self.ensemble.decide(x[None])[0] != class_index:
             return Answer(x, 0.0, 0.0, -math.inf, True)
-        options = self._options(x, label)
+        options = self._options(x, class_index)
         order = count()
         start = time.monotonic()
         best, example, lower_margin = math.inf, None, -math.inf
@@ -67,7 +67,7 @@ class PricedSearch:
             if not kept:
                 continue
             elapsed = time.monotonic() - start
-            status, point, bound = self._ask_box(x, label, options, kept, self.time_limit - elapsed)
+            status, point, bound = self._ask_box(x, class_index, options, kept, self.time_limit - elapsed)
             if number == 0:
                 lower_margin = -bound / self.ensemble.divisor
             if status == NONE:
@@ -87,19 +87,19 @@ class PricedSearch:
                 heapq.heappush(pending, (_promise(options, half), next(order), half))
         return Answer(example, best, best, lower_margin, True)
 
-    def _options(self, x: np.ndarray, label: int) -> list[_Options]:
-        row, class_index = x[None], np.array([label])
+    def _options(self, x: np.ndarray, class_index: int) -> list[_Options]:
+        row, own = x[None], np.array([class_index])
         options = []
         for feature, matrix in enumerate(self.reach.category_cost):
             if matrix is None:
-                options.append(_Options(*(array[0] for array in self.reach.pieces(row, class_index, feature))))
+                options.append(_Options(*(array[0] for array in self.reach.pieces(row, own, feature))))
             else:
-                cost = self.reach.category_prices(row, class_index, feature)[0]
+                cost = self.reach.category_prices(row, own, feature)[0]
                 options.append(_Options(np.full(len(cost), np.nan), np.full(len(cost), np.nan), cost))
         return options
 
     def _ask_box(
-        self, x: np.ndarray, label: int, options: list[_Options], kept: list[np.ndarray], time_limit: float
+        self, x: np.ndarray, class_index: int, options: list[_Options], kept: list[np.ndarray], time_limit: float
     ) -> tuple[int, np.ndarray, float]:
         """Ask the exact search about the box around the kept pieces: (status, example, bound)."""
         low, high = x[None].copy(), x[None].copy()
@@ -113,7 +113,7 @@ class PricedSearch:
         used = self.search.used
         box = (low.take(used, axis=1), high.take(used, axis=1), np.concatenate(allowed)[None])
         self.search.time_limit = max(time_limit, 0.0)
-        answers = self.search.decide(x[None], np.array([label]), box)
+        answers = self.search.decide(x[None], np.array([class_index]), box)
         if self.search.interrupted:
             raise KeyboardInterrupt
         return int(answers.status[0]), answers.example[0], float(answers.bound[0])

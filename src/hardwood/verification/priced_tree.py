@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood.ensemble.tree_ensemble import LeafBoxes, TreeEnsemble
 from hardwood.threat.priced_reach import Pieces, PricedReach
+from hardwood.verification.answers import measure_margin
 
 # Rows at a time, so that the pieces of their features need not fit in memory all at once.
 CHUNK = 1 << 12
@@ -20,7 +21,7 @@ class Cheapest(NamedTuple):
     worst: np.ndarray  # float64: the smallest margin that the attacker can force
 
 
-def attack_priced_tree(tree: TreeEnsemble, reach: PricedReach, matrix: np.ndarray, label: np.ndarray) -> Cheapest:
+def attack_priced_tree(tree: TreeEnsemble, reach: PricedReach, matrix: np.ndarray, class_index: np.ndarray) -> Cheapest:
     """Find the cheapest example of every row of an encoded matrix, and the worst margin within the budget."""
     boxes = tree.leaf_boxes()
     margin = _leaf_margins(tree, boxes)
@@ -30,11 +31,11 @@ def attack_priced_tree(tree: TreeEnsemble, reach: PricedReach, matrix: np.ndarra
     )
     for start in range(0, n_rows, CHUNK):
         part = slice(start, start + CHUNK)
-        rows = _PricedRows(boxes, reach, matrix[part], label[part])
+        rows = _PricedRows(boxes, reach, matrix[part], class_index[part])
         costs = np.column_stack([rows.leaf_cost(k) for k in range(len(boxes.leaf))])
         affordable = costs <= reach.limit
-        answer.worst[part] = np.where(affordable, margin[:, label[part]].T, np.inf).min(axis=1)
-        costs[~affordable | (tree.node_class[boxes.leaf] == label[part][:, None])] = np.inf
+        answer.worst[part] = np.where(affordable, margin[:, class_index[part]].T, np.inf).min(axis=1)
+        costs[~affordable | (tree.node_class[boxes.leaf] == class_index[part][:, None])] = np.inf
         nearest = costs.argmin(axis=1)
         answer.cost[part] = costs[np.arange(len(costs)), nearest]
         answer.found[part] = np.isfinite(answer.cost[part])
@@ -46,20 +47,16 @@ def attack_priced_tree(tree: TreeEnsemble, reach: PricedReach, matrix: np.ndarra
 
 def _leaf_margins(tree: TreeEnsemble, boxes: LeafBoxes) -> np.ndarray:
     """Return how far each class is ahead of the others in each leaf: (leaf, class)."""
-    output = (tree.base_score + tree.value[boxes.leaf]) / tree.divisor
-    if output.shape[1] == 1:
-        lead = output[:, 0] - tree.turning_point
-        return np.column_stack([-lead, lead])
-    others = np.repeat(output[:, None, :], output.shape[1], axis=1)
-    others[:, np.arange(output.shape[1]), np.arange(output.shape[1])] = -np.inf
-    return output - others.max(axis=2)
+    output = tree.node_output[boxes.leaf]
+    classes = range(len(tree.labels))
+    return np.column_stack([measure_margin(tree, output, np.full(len(output), k)) for k in classes])
 
 
 class _PricedRows:
     """Rows whose features are priced when a leaf first asks."""
 
-    def __init__(self, boxes: LeafBoxes, reach: PricedReach, matrix: np.ndarray, label: np.ndarray) -> None:
-        self.boxes, self.reach, self.matrix, self.label = boxes, reach, matrix, label
+    def __init__(self, boxes: LeafBoxes, reach: PricedReach, matrix: np.ndarray, class_index: np.ndarray) -> None:
+        self.boxes, self.reach, self.matrix, self.class_index = boxes, reach, matrix, class_index
         self._pieces: dict[int, Pieces] = {}
         self._prices: dict[int, np.ndarray] = {}
 
@@ -75,10 +72,10 @@ class _PricedRows:
         """What it costs each row to satisfy a leaf in one feature."""
         if feature in self.boxes.allowed:
             if feature not in self._prices:
-                self._prices[feature] = self.reach.category_prices(self.matrix, self.label, feature)
+                self._prices[feature] = self.reach.category_prices(self.matrix, self.class_index, feature)
             return np.where(self.boxes.allowed[feature][leaf], self._prices[feature], np.inf).min(axis=1)
         if feature not in self._pieces:
-            self._pieces[feature] = self.reach.pieces(self.matrix, self.label, feature)
+            self._pieces[feature] = self.reach.pieces(self.matrix, self.class_index, feature)
         return self._pieces[feature].least_cost(self.boxes.low[leaf, feature], self.boxes.high[leaf, feature])
 
     def leaf_cost(self, leaf: int) -> np.ndarray:

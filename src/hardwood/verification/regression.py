@@ -1,67 +1,48 @@
 """Certificates for regressions: the interval that an attacker can move a prediction in."""
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.search.branching import NONE
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
 from hardwood.threat import ThreatModel
-from hardwood.verification.labels import like
-from hardwood.verification.search import RowSearch
+from hardwood.verification.ask import AskSettings, extreme
+from hardwood.verification.examples import restore
 
 
 def verify_outputs(
-    ensemble: TreeEnsemble,
-    X: Any,
-    y: Any,
-    threat: Any,
-    tolerance: Any,
-    limit: float,
-    n_threads: int,
-    progress: Callable[[int, int], object] | None,
+    ensemble: TreeEnsemble, X: Any, y: Any, threat: Any, tolerance: Any, settings: AskSettings
 ) -> Certificate:
     """Prove for every row between which outputs an attacker can move the prediction."""
     matrix = ensemble.schema.encode(X)
     tolerance = check_tolerance(tolerance)
     wanted = ensemble.output(matrix)[:, 0].astype(np.float64) if y is None else read_targets(y, len(matrix))
     reach = ThreatModel.coerce(threat).resolve(ensemble.schema)
-    weight = np.ones(ensemble.schema.n_features)
-    search = RowSearch(ensemble, reach, weight, limit, n_threads, progress)
-    extremes = {1: search.extreme(matrix, 1)}
-    interrupted = search.interrupted
-    if interrupted:
-        search.time_limit = 0.0  # cheap bounds only, so that what has been found need not wait
-    extremes[-1] = search.extreme(matrix, -1)
+    highest = extreme(ensemble, matrix, reach, 1, settings)
+    if highest.interrupted:
+        settings = settings._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
+    lowest = extreme(ensemble, matrix, reach, -1, settings)
 
-    # Bounds of sums, widened by what rounding may do to the model's own sums, and to their division.
-    base, spread = float(ensemble.base_score[0]), search.doubt
-    upper = (base + extremes[1].bound + spread) / ensemble.divisor
-    lower = (base - extremes[-1].bound - spread) / ensemble.divisor
-    roundoff = float(np.finfo(ensemble.precision).eps)
-    upper, lower = upper + roundoff * np.abs(upper), lower - roundoff * np.abs(lower)
-    # Rows that the search did not come to are their own examples.
-    example = {
-        sign: np.where(np.isnan(found.example) & ~np.isnan(matrix), matrix, found.example)
-        for sign, found in extremes.items()
-    }
-    reached = {sign: ensemble.output(points)[:, 0] for sign, points in example.items()}
-    if spread == 0.0:  # sums are exact: where the search was finished, what was reached is the extreme
-        upper = np.where(extremes[1].status == NONE, reached[1], upper)
-        lower = np.where(extremes[-1].status == NONE, reached[-1], lower)
-    off = {sign: np.abs(reached[sign].astype(np.float64) - wanted) for sign in reached}
-    worst = np.where((off[1] >= off[-1])[:, None], example[1], example[-1])
-    fails = np.maximum(off[1], off[-1]) > tolerance
-    proved = (np.abs(upper - wanted) <= tolerance) & (np.abs(lower - wanted) <= tolerance)
-    status = np.select([fails, proved], ["vulnerable", "robust"], "unknown")
+    def is_off(rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+        output = ensemble.output(points)[:, 0].astype(np.float64)
+        inside = reach.contains(matrix[rows], points, np.zeros(len(rows), dtype=np.intp))
+        return inside & (np.abs(output - wanted[rows]) > tolerance)
+
+    # What was reached: at least `lower` of the highest output, at most `upper` of the lowest.
+    off_above, off_below = np.abs(highest.lower - wanted), np.abs(lowest.upper - wanted)
+    fails = np.maximum(off_above, off_below) > tolerance
+    proved = (np.abs(highest.upper - wanted) <= tolerance) & (np.abs(lowest.lower - wanted) <= tolerance)
+    worst = np.where((off_above >= off_below)[:, None], highest.example, lowest.example)
     witness = np.where(fails[:, None], worst, np.nan)
-    if not reach.contains(matrix[fails], witness[fails], np.zeros(int(fails.sum()), dtype=np.intp)).all():
-        raise RuntimeError("a witness failed its own check; please report this with the model and the row")
-    interrupted |= search.interrupted
-    return Certificate(status, lower, upper, like(X, ensemble.schema, witness), interrupted)
+    return Certificate(
+        status=np.select([fails, proved], ["vulnerable", "robust"], "unknown"),
+        lower=lowest.lower,
+        upper=highest.upper,
+        witness=restore(ensemble.schema, X, matrix, witness, is_off),
+        interrupted=highest.interrupted or lowest.interrupted,
+    )
 
 
 def check_tolerance(tolerance: Any) -> float:

@@ -17,7 +17,7 @@ from hardwood._kernels.search.leaves import Model
 from hardwood._kernels.search.state import ANY, CHEAPEST, LARGEST, Search
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
-from hardwood.verification.answers import Answers
+from hardwood.verification.answers import SearchAnswers
 from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
 
 # Leaves looked at between two looks at the clock: some ten milliseconds.
@@ -159,15 +159,15 @@ class RowSearch:
         """How far sums of leaf values may be from the model's own."""
         return self._prepared.rounding.doubt
 
-    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> Answers:
+    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
         return self._run(ANY, matrix, label, box=box)
 
-    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> Answers:
+    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> SearchAnswers:
         """Find the nearest example of every row; `guess` is a radius to begin with."""
         return self._run(CHEAPEST, matrix, label, guess)
 
-    def extreme(self, matrix: np.ndarray, sign: int) -> Answers:
+    def extreme(self, matrix: np.ndarray, sign: int) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
         return self._run(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign)
 
@@ -179,7 +179,7 @@ class RowSearch:
         guess: float = 0.0,
         sign: int = 1,
         box: Box | None = None,
-    ) -> Answers:
+    ) -> SearchAnswers:
         n_rows = len(matrix)
         x = matrix.take(self.used, axis=1)  # the caller's own may be read-only, which is another type to the kernel
         low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
@@ -206,7 +206,7 @@ class RowSearch:
         status = each["status"]
         if self._narrow:
             example = self._widen(matrix, example, (status == FOUND) | (goal == LARGEST))
-        return Answers(status, each["bound"], example, each["certified"])
+        return SearchAnswers(status, each["bound"], example, each["certified"])
 
     def _widen(self, matrix: np.ndarray, narrow: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Return the examples that were found with the columns that the ensemble does not look at, as they are."""

@@ -17,14 +17,12 @@ CHUNK = 1 << 14
 def attack_tree(
     tree: TreeEnsemble,
     matrix: np.ndarray,
-    label: np.ndarray,
+    class_index: np.ndarray,
     reach: Reach,
     norm: float,
     weight: np.ndarray,
-    *,
-    any_will_do: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest example of every row of an encoded matrix, or just any: (found, examples)."""
+    """Find the nearest example of every row of an encoded matrix: (found, examples)."""
     target = tree_attack.Target(tree.trees, find_parents(tree), tree.contradictions(), tree.node_class)
     categories = tree_attack.CategoryReach(*reach.pack_categories())
     n_levels = tree.max_depth + 1
@@ -36,9 +34,10 @@ def attack_tree(
     X_adv = np.full_like(matrix, np.nan)
     for start in range(0, len(matrix), CHUNK):
         rows = slice(start, start + CHUNK)
-        low, high = reach.box(matrix[rows], label[rows])
+        own = class_index[rows]
+        low, high = reach.box(matrix[rows], own)
         tree_attack.attack_rows(
-            target, categories, frozen(matrix[rows]), low, high, reach.attacks[label[rows]], label[rows], NORMS[norm],
-            weight, any_will_do, path, point, found[rows], X_adv[rows],
+            target, categories, frozen(matrix[rows]), low, high, reach.attacks[own], own, NORMS[norm],
+            weight, path, point, found[rows], X_adv[rows],
         )  # fmt: skip
     return found, X_adv

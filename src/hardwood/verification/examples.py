@@ -1,0 +1,85 @@
+"""Examples on their way out: checked once more, and as the table that the caller gave."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.table.likeness import WholeColumn, decode_like, find_whole_columns
+from hardwood.threat import Reach
+from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.question import Question
+
+# Says of some rows, given as positions and as changed, whether each is still an example.
+StillWorks = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def check_examples(
+    ensemble: TreeEnsemble,
+    reach: Reach | PricedReach,
+    matrix: np.ndarray,
+    examples: np.ndarray,
+    class_index: np.ndarray,
+    found: np.ndarray,
+) -> np.ndarray:
+    """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here.
+
+    Returns the model's outputs for the examples that were found.
+    """
+    if not found.any():
+        return np.empty((0, len(ensemble.base_score)), dtype=ensemble.precision)
+    matrix, examples, class_index = matrix[found], examples[found], class_index[found]
+    output = ensemble.output(examples)
+    if not (reach.contains(matrix, examples, class_index).all() and (ensemble.choose(output) != class_index).all()):
+        raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
+    return output
+
+
+def give_back(question: Question, examples: np.ndarray) -> Any:
+    """Return examples, NaN where there is none, as the table that was asked about."""
+    ensemble, reach = question.ensemble, question.reach
+
+    def still_works(rows: np.ndarray, changed: np.ndarray) -> np.ndarray:
+        class_index = question.class_index[rows]
+        inside = reach.contains(question.matrix[rows], changed, class_index)
+        return inside & (ensemble.decide(changed) != class_index)
+
+    return restore(ensemble.schema, question.X, question.matrix, examples, still_works)
+
+
+def restore(schema: Any, X: Any, matrix: np.ndarray, examples: np.ndarray, still_works: StillWorks) -> Any:
+    """Return examples as a table like `X`, with its index, and with whole numbers where that leaves every example one.
+
+    An attacker of numbers moves to a threshold or just past it. In a column of whole numbers that is rounded on, away
+    from the row, unless one of the examples would not be an example any more; then the column stays as it was found.
+    """
+    whole = [column for column in find_whole_columns(X) if schema.categories[column.position] is None]
+    if whole:
+        examples, whole = _round_away(matrix, examples, whole, still_works)
+    positions = [column.position for column in whole]
+    return decode_like(schema, examples, X, whole=positions, same_rows=True)
+
+
+def _round_away(
+    matrix: np.ndarray, examples: np.ndarray, whole: list[WholeColumn], still_works: StillWorks
+) -> tuple[np.ndarray, list[WholeColumn]]:
+    """Round columns of whole numbers: the examples then, and the columns in which all of them could be rounded."""
+    rounded = np.where(examples > matrix, np.ceil(examples), np.floor(examples))
+    while whole:
+        positions = [column.position for column in whole]
+        trial = examples.copy()
+        trial[:, positions] = rounded[:, positions]
+        changed = (trial != examples) & ~np.isnan(examples)
+        fits = ~np.isnan(examples)
+        for column in whole:
+            values = trial[:, column.position]
+            fits[:, column.position] = np.isnan(values) | ((column.least <= values) & (values <= column.most))
+        rows = np.flatnonzero(changed.any(axis=1))
+        lost = rows[~still_works(rows, trial[rows])] if len(rows) else rows
+        bad = changed[lost].any(axis=0)
+        bad[positions] |= ~fits[:, positions].all(axis=0)
+        if not bad.any():
+            return trial, whole
+        whole = [column for column in whole if not bad[column.position]]
+    return examples, []

@@ -1,0 +1,127 @@
+"""One tree: every answer is read off the leaves that a row can be moved into. Nothing is searched, no row is open."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.reachable import ReachableLeaves, list_reachable
+from hardwood.ensemble.tree_ensemble import LeafBoxes
+from hardwood.progress import Progress
+from hardwood.threat import Reach
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
+
+# Rows at a time, so that their reachable leaves need not fit in memory all at once, and Ctrl-C is heard in between.
+CHUNK = 1 << 12
+
+
+def decide(
+    tree: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    reach: Reach,
+    progress: Progress | None = None,
+) -> Answers:
+    """Find the smallest margin that the attacker can force on each row, and a point that has it if it is another class.
+
+    A row that is wrong as it stands is its own example.
+    """
+    answers = _know_nothing(matrix)
+    own = tree.decide(matrix) != class_index
+
+    def answer(rows: slice, leaves: ReachableLeaves) -> None:
+        index = class_index[rows][leaves.row]
+        margin = measure_margin(tree, tree.node_output[leaves.leaf], index)
+        # Of leaves with equal margins one of another class comes first: that tells a tie lost from a tie won.
+        worst = _find_first(leaves, np.lexsort((tree.node_class[leaves.leaf] == index, margin)))
+        leaf = leaves.leaf[worst]
+        answers.lower[rows] = answers.upper[rows] = margin[worst]
+        answers.status[rows] = np.where(tree.node_class[leaf] != class_index[rows], FOUND, NONE)
+        found = np.flatnonzero((answers.status[rows] == FOUND) & ~own[rows])
+        answers.example[rows][found] = _find_nearest(
+            boxes, leaf[found], matrix[rows][found], class_index[rows][found], reach
+        )
+
+    boxes = tree.node_boxes()
+    interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
+    answers.status[own] = FOUND
+    answers.example[own] = matrix[own]
+    return answers._replace(interrupted=interrupted)
+
+
+def extreme(
+    tree: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, progress: Progress | None = None
+) -> Answers:
+    """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
+    answers = _know_nothing(matrix)
+    class_index = np.zeros(len(matrix), dtype=np.intp)
+    output = tree.node_output[:, 0].astype(np.float64)
+
+    def answer(rows: slice, leaves: ReachableLeaves) -> None:
+        furthest = _find_first(leaves, np.argsort(-sign * output[leaves.leaf], kind="stable"))
+        leaf = leaves.leaf[furthest]
+        answers.status[rows] = NONE
+        answers.lower[rows] = answers.upper[rows] = output[leaf]
+        answers.example[rows] = _find_nearest(boxes, leaf, matrix[rows], class_index[rows], reach)
+
+    boxes = tree.node_boxes()
+    interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
+    return answers._replace(interrupted=interrupted)
+
+
+def _know_nothing(matrix: np.ndarray) -> Answers:
+    n_rows = len(matrix)
+    status, lower, upper = np.full(n_rows, UNFINISHED), np.full(n_rows, -np.inf), np.full(n_rows, np.inf)
+    return Answers(status, lower, upper, np.full_like(matrix, np.nan))
+
+
+def _go_through(
+    tree: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    reach: Reach,
+    answer: Callable[[slice, ReachableLeaves], None],
+    progress: Progress | None,
+) -> bool:
+    """Answer for all rows, chunk by chunk; whether Ctrl-C came before the last."""
+    try:
+        for rows in _cut(len(matrix)):
+            answer(rows, list_reachable(tree, reach, matrix[rows], class_index[rows]))
+            if progress is not None:
+                progress(rows.stop, len(matrix))
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _cut(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, CHUNK):
+        yield slice(start, min(start + CHUNK, n_rows))
+
+
+def _find_first(leaves: ReachableLeaves, order: np.ndarray) -> np.ndarray:
+    """Return, for each row, the one of its entries that comes first in an order of all entries."""
+    by_row = order[np.argsort(leaves.row[order], kind="stable")]
+    return by_row[leaves.start[:-1]]
+
+
+def _find_nearest(
+    boxes: LeafBoxes, leaf: np.ndarray, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
+) -> np.ndarray:
+    """Return the point of each row's leaf that is nearest to the row, in every norm; the row can be moved there.
+
+    Leaves are open on their left end, so a value below takes the next float64. What is missing stays missing. Among
+    the categories that lead there the row's own is nearest; all others are equally far, and the first is taken.
+    """
+    with np.errstate(over="ignore"):  # past the largest float64 there is no value, and no reachable leaf
+        point = np.minimum(np.maximum(matrix, np.nextafter(boxes.low[leaf], np.inf)), boxes.high[leaf])
+    first = 0
+    open_codes = reach.open_codes(matrix, class_index)
+    for feature in reach.categorical:
+        codes = boxes.allowed[feature][leaf]
+        codes = codes & open_codes[:, first : first + codes.shape[1]]
+        first += codes.shape[1]
+        own = np.nan_to_num(matrix[:, feature]).astype(np.intp)
+        stays = codes[np.arange(len(codes)), own] | np.isnan(matrix[:, feature])
+        point[:, feature] = np.where(stays, matrix[:, feature], codes.argmax(axis=1))
+    return point

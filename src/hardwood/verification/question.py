@@ -1,0 +1,93 @@
+"""The door of every public function that asks about rows: what the caller gave, checked once and turned into arrays."""
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hardwood.convert import as_ensemble
+from hardwood.ensemble import TreeEnsemble
+from hardwood.threat import Reach, ThreatModel
+from hardwood.threat.priced_reach import PricedReach
+
+
+class Question(NamedTuple):
+    """Rows of a table, the classes they belong to, and an attacker."""
+
+    ensemble: TreeEnsemble
+    X: Any  # the table as the caller gave it
+    matrix: np.ndarray  # the same, encoded
+    class_index: np.ndarray
+    threat: ThreatModel
+    reach: Reach | PricedReach
+
+    def under(self, threat: ThreatModel) -> "Question":
+        """Return the same rows with another attacker."""
+        return self._replace(threat=threat, reach=resolve_threat(self.ensemble, threat))
+
+
+def read_question(model: Any, X: Any, y: Any, threat: Any, *, predict_if_no_labels: bool = False) -> Question:
+    """Read what a public function was given about a classifier.
+
+    Without labels the model's own predictions stand for them, if the caller says so.
+    """
+    ensemble = as_ensemble(model)
+    matrix = ensemble.schema.encode(X)
+    classes, words = ensemble.labels, ThreatModel.coerce(threat)
+    if words.rules and np.isnan(matrix).any():
+        raise ValueError("X has missing values; attack rules say nothing about those")
+    if y is None and predict_if_no_labels:
+        class_index = ensemble.decide(matrix)
+    else:
+        class_index = read_class_index(y, classes, len(matrix))
+    return Question(ensemble, X, matrix, class_index, words, resolve_threat(ensemble, words))
+
+
+def read_class_index(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the position of every label among the classes."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        got = "None" if y is None else f"shape {labels.shape}"
+        raise ValueError(f"y: expected {n_rows} labels, one per row of X, got {got}")
+    index = np.full(n_rows, -1)
+    for k, name in enumerate(classes.tolist()):
+        index[labels == name] = k
+    if (index < 0).any():
+        label = labels[index < 0].tolist()[0]
+        raise ValueError(f"y: {label!r} is not a class of the model; its classes are {classes.tolist()}")
+    return index
+
+
+def resolve_threat(ensemble: TreeEnsemble, threat: ThreatModel) -> Reach | PricedReach:
+    """Return what the attacker may do to the rows that an ensemble classifies.
+
+    The last one is kept with the ensemble: whoever asks row by row repeats it every time.
+    """
+    last: list[tuple[ThreatModel, Reach | PricedReach]] = ensemble.remember("last threat", lambda _: [])
+    for known, reach in last:
+        if known == threat:
+            return reach
+    reach = (threat.price if threat.rules else threat.resolve)(ensemble.schema, ensemble.labels)
+    last[:] = [(threat, reach)]
+    return reach
+
+
+def check_method(method: Any, question: Question, methods: Sequence[str] = ("search", "milp")) -> None:
+    """Make sure that the method exists, and can answer."""
+    if method not in methods:
+        raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
+    if method != "search" and question.threat.rules:
+        raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
+    if method == "milp" and np.isnan(question.matrix).any():
+        raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
+
+
+def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
+    """Return the seconds that something may take."""
+    if time_limit is None:
+        return math.inf
+    if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
+        raise ValueError(f"{name}={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
+    return float(time_limit)
