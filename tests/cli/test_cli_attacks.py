@@ -213,7 +213,7 @@ def test_models_of_other_libraries(kind: str) -> None:
     result = run("attack", kind, "data.csv", "--target", "big", "--threat", "threat.toml", "--output", "ex.csv")
     assert result.exit_code == 0, result.stderr
     examples = read_exactly("ex.csv")
-    found = examples["found"].to_numpy()
+    found = examples["outcome"].isin(["was wrong", "made wrong"]).to_numpy()
     assert 0 < found.sum() < len(found)
     assert found.mean() == pytest.approx(1.0 - expected.adversarial_accuracy.lower)
     moved = examples.loc[found, ["width", "height"]]
@@ -235,11 +235,27 @@ def test_attack_writes_the_examples(output: str) -> None:
     X, y = table[["width", "height"]], table["big"]
     expected = attack(ensemble, X, y, ThreatModel.parse(THREAT))
     written = read_exactly(output) if output.endswith("csv") else pd.read_parquet(output)
-    assert written.columns.tolist() == ["row", "found", "distance", "lower", "width", "height"]
-    assert (written["found"] == expected.found).all()
+    names = ["row", "class", "outcome", "distance", "lower", "width", "height", "width_before", "height_before"]
+    assert written.columns.tolist() == names
+    assert (written["class"] == y).all()
+    for outcome in ("was_wrong", "made_wrong", "holds"):
+        rows = getattr(expected, outcome)
+        assert rows.any()
+        assert ((written["outcome"] == outcome.replace("_", " ")) == rows).all()
     np.testing.assert_array_equal(written["distance"], expected.distance)
     np.testing.assert_array_equal(written[["width", "height"]], expected.X_adv)
-    assert f"{expected.found.sum()} ({expected.found.mean():.1%}) have an adversarial example" in result.stdout
+    changed = (expected.X_adv != X) & expected.made_wrong[:, None]
+    np.testing.assert_array_equal(written[["width_before", "height_before"]], X.where(changed))
+
+
+def test_attack_does_not_count_mistakes_as_attacks() -> None:
+    """It said that 2,260 rows have an adversarial example, of which 2,257 were wrong as they stood."""
+    table = make_numbers()
+    save_forest(table)
+    table.assign(big=1 - table["big"]).to_csv("data.csv", index=False)
+    result = run("attack", "model.json", "data.csv", "--target", "big", "--epsilon", "0.001", "--output", "out.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "120 rows: 119 (99.2%) are wrong as they stand, 0 (0.0%) can be made wrong, 1 (0.8%) hold" in result.stdout
 
 
 def test_attack_without_labels_or_limits() -> None:
@@ -259,8 +275,9 @@ def test_columns_that_are_called_like_those_of_the_output() -> None:
     table.to_csv("data.csv", index=False)
     save_forest(table)
     assert run("attack", "model.json", "data.csv", "--target", "big", "--output", "examples.csv").exit_code == 0
-    names = ["row", "attack_found", "attack_distance", "lower", "distance", "found"]
-    assert pd.read_csv("examples.csv").columns.tolist() == names
+    names = ["row", "class", "outcome", "attack_distance", "lower", "distance", "found"]
+    written = pd.read_csv("examples.csv")
+    assert written.columns.tolist() == [*names, "distance_before", "found_before"]
 
 
 # What they refuse

@@ -45,9 +45,10 @@ def attack(
 ) -> None:
     """Find the nearest adversarial example of every row.
 
-    Writes one row per row of DATA: its number, whether there is an example, how far away it is, a
-    distance below which there is none, and the example in the units of the table. Without --threat
-    or --epsilon every column may take any value. Ctrl-C keeps what has been found.
+    Writes one row per row of DATA: its number, its class, whether it was wrong as it stood, was
+    made wrong, holds, or is undecided, how far away the example is, a distance below which there is
+    none, the example in the units of the table, and what stood there before where it was changed.
+    Without --threat or --epsilon every column may take any value. Ctrl-C keeps what has been found.
 
     **Example:** hardwood attack model.json mail.csv --target spam --threat threat.toml --output
     examples.csv
@@ -67,7 +68,7 @@ def attack(
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
         with showing_progress("Attacking...") as progress:
             result = search(X, y, time_limit=time_limit, progress=progress)
-    write_table(_as_table(result, list(X.columns)), output)
+    write_table(_as_table(result, X, y), output)
     console.print(f"{_summarise(result)}; saved to {output}", markup=False, soft_wrap=True)
     if result.interrupted:
         say_error(f"interrupted: {output} holds what had been found by then")
@@ -75,25 +76,40 @@ def attack(
 
 
 def _summarise(result: AttackResult) -> str:
-    found, unproved = result.found, result.lower < result.distance
-    text = f"{len(found):,} rows: {found.sum():,} ({found.mean():.1%}) have an adversarial example"
-    if (found & unproved).any():
-        text += f", {(found & unproved).sum():,} of them perhaps a nearer one"
-    if (~found & unproved).any():
-        text += f"; {(~found & unproved).sum():,} are undecided"
+    """Tell apart rows that were wrong, rows that were made wrong and rows that hold: only the second is an attack."""
+    kinds = {
+        "are wrong as they stand": result.was_wrong,
+        "can be made wrong": result.made_wrong,
+        "hold": result.holds,
+    }
+    if result.undecided.any():
+        kinds["are undecided"] = result.undecided
+    said = [f"{rows.sum():,} ({rows.mean():.1%}) {what}" for what, rows in kinds.items()]
+    text = f"{len(result.found):,} rows: {', '.join(said)}"
+    unproved = result.found & (result.lower < result.distance)
+    if unproved.any():
+        text += f"; {unproved.sum():,} of the examples are perhaps not the nearest"
     return text
 
 
-def _as_table(result: AttackResult, names: list[str]) -> pd.DataFrame:
-    """One row per row: what was found, and the example under the names of the table's columns."""
+def _as_table(result: AttackResult, X: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
+    """One row per row: what was found, the example, and what stood before in the cells that were changed."""
+    names = list(X.columns)
+    kinds = [result.was_wrong, result.made_wrong, result.holds]
     outcome = pd.DataFrame(
         {
             "row": np.arange(1, len(result.found) + 1),
-            "found": result.found,
+            "class": y,
+            "outcome": np.select(kinds, ["was wrong", "made wrong", "holds"], "undecided"),
             "distance": result.distance,
             "lower": result.lower,
         }
     )
-    outcome = outcome.rename(columns={name: f"attack_{name}" for name in outcome.columns if name in names})
-    examples = result.X_adv if isinstance(result.X_adv, pd.DataFrame) else pd.DataFrame(result.X_adv, columns=names)
-    return pd.concat([outcome, examples], axis=1)
+    before = {}
+    for name in names:
+        after, own = result.X_adv[name], X[name]
+        changed = result.made_wrong & (after.astype(object) != own.astype(object)).to_numpy() & own.notna().to_numpy()
+        if changed.any():
+            before[f"{name}_before"] = own.astype(object).where(changed)
+    outcome = outcome.rename(columns={name: f"attack_{name}" for name in outcome.columns if name in {*names, *before}})
+    return pd.concat([outcome, result.X_adv, pd.DataFrame(before, index=X.index)], axis=1)
