@@ -113,7 +113,7 @@ class AdversarialExampleDisplay:
         ValueError
             If no adversarial example was found.
         """
-        ensemble = as_ensemble(estimator)
+        ensemble = as_ensemble(estimator, X)
         matrix = ensemble.schema.encode(X)
         if not 0 <= row < len(matrix):
             raise ValueError(f"row={row!r}: expected a row of X, from 0 to {len(matrix) - 1}")

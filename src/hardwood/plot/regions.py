@@ -99,7 +99,7 @@ class DecisionRegionDisplay:
         DecisionRegionDisplay
             Call its `plot`.
         """
-        ensemble = as_ensemble(estimator)
+        ensemble = as_ensemble(estimator, X)
         _check_two_numerical_features(ensemble)
         threat = ThreatModel.coerce(getattr(estimator, "threat_", None) if threat is None else threat)
         matrix = ensemble.schema.encode(X)

@@ -71,7 +71,7 @@ def verify(
     >>> verify(model, [[0.0], [1.0]], [0, 0], threat=1.0).status.tolist()
     ['robust', 'vulnerable']
     """
-    ensemble = as_ensemble(model)
+    ensemble = as_ensemble(model, X)
     settings = AskSettings(method, check_time_limit(time_limit), count_threads(n_jobs), read_progress(progress))
     if ensemble.classes is None:
         if method != "search":

@@ -33,7 +33,7 @@ def read_question(model: Any, X: Any, y: Any, threat: Any, *, predict_if_no_labe
 
     Without labels the model's own predictions stand for them, if the caller says so.
     """
-    ensemble = as_ensemble(model)
+    ensemble = as_ensemble(model, X)
     matrix = ensemble.schema.encode(X)
     classes, words = ensemble.labels, ThreatModel.coerce(threat)
     if words.rules and np.isnan(matrix).any():
