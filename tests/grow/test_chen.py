@@ -105,7 +105,7 @@ def test_threads_and_drawn_features_grow_the_same_tree(attacker: str, monkeypatc
     rng = np.random.default_rng(1)
     X = rng.random((500, 5))
     y = (X.sum(axis=1) + rng.normal(0.0, 0.2, 500) > 2.5).astype(int)
-    monkeypatch.setattr("hardwood.grow.tree.LARGE_NODE", 100)
+    monkeypatch.setattr("hardwood.grow.exact.LARGE_NODE", 100)
     for parameters in ({}, {"max_features": 2, "random_state": 0}, {"max_leaf_nodes": 9}):
         trees = [
             RobustTreeClassifier(0.03, attacker=attacker, n_jobs=n_jobs, **parameters).fit(X, y).ensemble_

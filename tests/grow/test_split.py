@@ -12,7 +12,7 @@ from numba import njit
 from hardwood import RobustTreeClassifier
 from hardwood._kernels.grow.criteria import PLATEAU_WEIGHT, gain
 from hardwood.ensemble import TreeEnsemble
-from hardwood.grow.tree import CRITERIA
+from hardwood.grow.criteria import CRITERIA
 from reference.growing import check_fit, impurity, robust_gain, searched_gain
 
 # Every way to have 0 to 3 of each: (left, right, movable) x (class 0, class 1).

@@ -1,7 +1,5 @@
 """The shifted orders of columns of every kind, where nobody moves, against NumPy's sort."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,17 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hardwood._kernels.grow.orders import CLASS_BIT, GROUP, ID_MASK
-from hardwood.grow.presort import fill_orders, lay_out_moves
+from hardwood.grow.shifts import find_shifts, sort_shifted
+from hardwood.grow.workers import Workers, run_in_turn
 from hardwood.threat import Reach
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
-
-
-def run_one_by_one(function, calls):
-    """Call a function on several argument tuples."""
-    for call in calls:
-        function(*call)
 
 
 def check_orders(X: np.ndarray, n_shares: int = 1) -> None:
@@ -27,9 +20,8 @@ def check_orders(X: np.ndarray, n_shares: int = 1) -> None:
     n, n_features = X.shape
     class_index = (np.arange(n) % 3 == 0).astype(np.uint8)
     nobody = np.zeros(2, dtype=bool)
-    moves = lay_out_moves(Reach(np.zeros(n_features), np.zeros(n_features), [None] * n_features, nobody), nobody)
-    cuts = np.linspace(0, n_features, n_shares + 1).astype(int).tolist()
-    orders = fill_orders(X, class_index, nobody, moves, run_one_by_one, list(pairwise(cuts)))
+    shifts = find_shifts(Reach(np.zeros(n_features), np.zeros(n_features), [None] * n_features, nobody), nobody)
+    orders = sort_shifted(X, class_index, nobody, shifts, Workers(n_shares, run_in_turn))
     for column, order in zip(X.T, orders, strict=True):
         expected = np.lexsort([np.arange(n), class_index, column])
         np.testing.assert_array_equal(order & ID_MASK, expected)

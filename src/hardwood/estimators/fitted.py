@@ -19,10 +19,11 @@ class FittedTree:
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    def _keep(self, ensemble: TreeEnsemble, classes: np.ndarray, threat: ThreatModel) -> Self:
+    def _keep(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
         """Store what was grown. Only once nothing can fail any more: a fit that fails leaves an estimator as it was."""
+        assert ensemble.classes is not None
         self.ensemble_ = ensemble
-        self.classes_ = classes
+        self.classes_ = ensemble.classes
         self.threat_ = threat
         self.n_features_in_ = ensemble.schema.n_features
         if ensemble.schema.feature_names is not None:

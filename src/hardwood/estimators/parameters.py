@@ -1,17 +1,17 @@
 """Checking the parameters that robust estimators share, and turning them into numbers."""
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hardwood.grow.criteria import CRITERIA
+from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
-from hardwood.grow.tree import CRITERIA, GrowOptions
 from hardwood.threads import count_threads
-
-UNLIMITED = np.iinfo(np.int64).max
 
 
 def is_integer(value: Any) -> bool:
@@ -74,17 +74,29 @@ def _read_seed(random_state: Any) -> int:
         raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
 
 
-def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
-    """Read an estimator's growing parameters for a table of this size."""
-    if not isinstance(estimator.criterion, str) or estimator.criterion not in CRITERIA:
-        raise ValueError(f"criterion={estimator.criterion!r}: expected one of {', '.join(map(repr, CRITERIA))}")
-    max_leaf_nodes = check_optional_integer("max_leaf_nodes", estimator.max_leaf_nodes, 2)
-    return GrowOptions(
-        criterion=estimator.criterion,
-        rho=check_number("rho", estimator.rho, 0.0, 1.0),
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """Return one of several words, or say which there are."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def check_size_limits(estimator: Any, n_rows: int) -> SizeLimits:
+    """Read the parameters that say how large a tree may become, for a table of this size."""
+    return SizeLimits(
         max_depth=check_optional_integer("max_depth", estimator.max_depth, 1),
         min_samples_split=check_size("min_samples_split", estimator.min_samples_split, 2, n_rows),
         min_samples_leaf=check_size("min_samples_leaf", estimator.min_samples_leaf, 1, n_rows),
+    )
+
+
+def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
+    """Read the growing parameters of a robust tree for a table of this size."""
+    max_leaf_nodes = check_optional_integer("max_leaf_nodes", estimator.max_leaf_nodes, 2)
+    return GrowOptions(
+        criterion=check_choice("criterion", estimator.criterion, CRITERIA),
+        rho=check_number("rho", estimator.rho, 0.0, 1.0),
+        size=check_size_limits(estimator, n_rows),
         min_impurity_decrease=check_number("min_impurity_decrease", estimator.min_impurity_decrease, 0.0),
         max_features=check_max_features(estimator.max_features, n_features),
         max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
@@ -94,16 +106,10 @@ def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOpti
 
 
 def check_treant_options(estimator: Any, n_rows: int) -> TreantOptions:
-    """Read the growing parameters of a TREANT estimator for a table of this size."""
-    if not isinstance(estimator.loss, str) or estimator.loss not in LOSSES:
-        raise ValueError(f"loss={estimator.loss!r}: expected one of {', '.join(map(repr, LOSSES))}")
-    if not isinstance(estimator.thresholds, str) or estimator.thresholds not in ("values", "midway"):
-        raise ValueError(f"thresholds={estimator.thresholds!r}: expected 'values' or 'midway'")
+    """Read the growing parameters of a TREANT tree for a table of this size."""
     return TreantOptions(
-        loss=estimator.loss,
-        max_depth=check_optional_integer("max_depth", estimator.max_depth, 1),
-        min_samples_split=check_size("min_samples_split", estimator.min_samples_split, 2, n_rows),
-        min_samples_leaf=check_size("min_samples_leaf", estimator.min_samples_leaf, 1, n_rows),
-        midway=estimator.thresholds == "midway",
+        loss=check_choice("loss", estimator.loss, LOSSES),
+        midway=check_choice("thresholds", estimator.thresholds, ("values", "midway")) == "midway",
+        size=check_size_limits(estimator, n_rows),
         n_threads=count_threads(estimator.n_jobs),
     )

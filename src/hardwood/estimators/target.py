@@ -1,6 +1,6 @@
 """Reading what a classifier is to learn from: a table, labels of two classes, and weights."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite
@@ -8,23 +8,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from hardwood.grow.problem import Problem
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
 
-class Training(NamedTuple):
-    """What a tree is grown from."""
-
-    threat: ThreatModel
-    schema: Schema
-    matrix: np.ndarray  # encoded, without rows that weigh nothing
-    classes: np.ndarray
-    class_index: np.ndarray  # uint8 per row: whether it has the second class
-    sample_weight: np.ndarray | None
-    class_weight: np.ndarray
-
-
-def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training:
+def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     """Read a table, labels and weights as the parameters of a tree say."""
     threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
     schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
@@ -33,11 +22,19 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:
         matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
-    return Training(threat, schema, matrix, classes, class_index, sample_weight, class_weight)
+    return Problem(
+        X=matrix,
+        class_index=class_index,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        schema=schema,
+        classes=classes,
+        threat=threat,
+    )
 
 
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two class labels, sorted, and for each row whether it has the second."""
+    """Return the two class labels, sorted, and the class index of each row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
@@ -47,9 +44,9 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind in "biu" and len(y):
         # Two passes instead of a sort, for the most common kind of labels.
         low, high = y.min(), y.max()
-        class_index = y == high
-        if low < high and bool((class_index | (y == low)).all()):
-            return np.array([low, high]), class_index.view(np.uint8)
+        is_high = y == high
+        if low < high and bool((is_high | (y == low)).all()):
+            return np.array([low, high]), is_high.view(np.uint8)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, index = np.unique(y, return_inverse=True)

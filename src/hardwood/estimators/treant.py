@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_treant_options
-from hardwood.estimators.target import read_training
+from hardwood.estimators.target import read_problem
 from hardwood.grow.treant import grow_treant
 
 
@@ -126,12 +126,7 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema, matrix, classes, class_index, sample_weight, class_weight = read_training(
-            self, X, y, sample_weight
-        )
-        reach = threat.price(schema, classes)
-        options = check_treant_options(self, len(matrix))
-        weight = class_weight[class_index] * (1.0 if sample_weight is None else sample_weight)
-        counts = weight > 0.0  # a class may weigh nothing
-        ensemble = grow_treant(matrix[counts], class_index[counts], weight[counts], reach, schema, classes, options)
-        return self._keep(ensemble, classes, threat)
+        problem = read_problem(self, X, y, sample_weight)
+        reach = problem.threat.price(problem.schema, problem.classes)
+        options = check_treant_options(self, len(problem.X))
+        return self._keep(grow_treant(problem, reach, options), problem.threat)

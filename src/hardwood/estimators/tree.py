@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_grow_options
-from hardwood.estimators.target import read_training
+from hardwood.estimators.target import read_problem
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.table import Schema
 
@@ -155,14 +155,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema, matrix, classes, class_index, sample_weight, class_weight = read_training(
-            self, X, y, sample_weight
-        )
-        reach = threat.resolve(schema, classes)
-        options = check_grow_options(self, len(matrix), schema.n_features)
-        options = replace(options, attacker=self._check_attacker(schema, sample_weight))
-        ensemble = grow_tree(matrix, class_index, sample_weight, class_weight, reach, schema, classes, options)
-        return self._keep(ensemble, classes, threat)
+        problem = read_problem(self, X, y, sample_weight)
+        reach = problem.threat.resolve(problem.schema, problem.classes)
+        options = check_grow_options(self, len(problem.X), problem.schema.n_features)
+        options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
+        return self._keep(grow_tree(problem, reach, options), problem.threat)
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
         """Return the attacker, or say why it cannot be had with the other parameters or this table."""

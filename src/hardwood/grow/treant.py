@@ -11,9 +11,9 @@ TREANT                                        here
 ============================================  ==========================================================
 instances of a node                           residents: entries that count
 constraints of a node                         visitors (and residents): entries that bound leaf values
-``D_l``, ``D_r``, ``D_unk``                   the groups of `_kernels.treant.SplitGroups`
+``D_l``, ``D_r``, ``D_unk``                   `_kernels.grow.treant.SplitGroups`
 loss of a row at least / at most a bound      value at least / at most a bound: both losses are monotonic
-constrained optimisation by SLSQP             closed form (`_kernels.treant.solve`)
+constrained optimisation by SLSQP             closed form (`_kernels.grow.treant.solve`)
 attacks enumerated, cost paid at every split  pieces; the least cost of the node's whole box, feature by feature
 thresholds at the values of the table         the same, or midway between the ends of what rows can reach
 ============================================  ==========================================================
@@ -21,11 +21,8 @@ thresholds at the values of the table         the same, or midway between the en
 A categorical split sends one category left and all others right, as TREANT's do.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +31,9 @@ from hardwood._kernels.grow.orders import TIE_TOLERANCE
 from hardwood._kernels.grow.treant import Entries, PieceTable
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import pack_sets
-from hardwood.table import Schema
+from hardwood.grow.limits import SizeLimits
+from hardwood.grow.problem import Problem
+from hardwood.grow.workers import Workers, hire
 from hardwood.threat.priced_reach import Pieces, PricedReach
 
 LOSSES = {"squared": kernels.SQUARED, "log": kernels.LOG}
@@ -44,12 +43,10 @@ LEAST_GAIN = 1e-10
 
 @dataclass(frozen=True)
 class TreantOptions:
-    """When to stop growing and how to choose, every default already resolved to a number."""
+    """When to stop growing a TREANT tree, and how to choose its splits."""
 
+    size: SizeLimits
     loss: str
-    max_depth: int
-    min_samples_split: int
-    min_samples_leaf: int
     midway: bool
     n_threads: int
 
@@ -77,21 +74,15 @@ class _Node:
     depth: int
 
 
-def grow_treant(
-    X: np.ndarray,
-    class_index: np.ndarray,
-    weight: np.ndarray,
-    reach: PricedReach,
-    schema: Schema,
-    classes: np.ndarray,
-    options: TreantOptions,
-) -> TreeEnsemble:
-    """Grow one tree on an encoded matrix; `weight` is positive, one per row."""
-    with ThreadPoolExecutor(options.n_threads) if options.n_threads > 1 else nullcontext() as pool:
-        run = map if pool is None else pool.map
-        grower = _Grower(_Attacker(X, class_index, reach), options, run)
-        grower.grow(class_index, weight)
-    return _harvest(grower, schema, classes)
+def grow_treant(problem: Problem, reach: PricedReach, options: TreantOptions) -> TreeEnsemble:
+    """Grow one tree; `reach` is what the problem's threat means for its table, with prices."""
+    weight = problem.row_weight
+    counts = weight > 0.0  # a class may weigh nothing
+    X, class_index = problem.X[counts], problem.class_index[counts]
+    with hire(options.n_threads) as workers:
+        grower = _Grower(_Attacker(X, class_index, reach), options, workers)
+        grower.grow(class_index, weight[counts])
+    return _harvest(grower, problem)
 
 
 class _Attacker:
@@ -157,8 +148,8 @@ def _between_ends(low: np.ndarray, high: np.ndarray, size: np.ndarray) -> np.nda
 class _Grower:
     """One tree while it grows."""
 
-    def __init__(self, attacker: _Attacker, options: TreantOptions, run: Callable[..., Any]) -> None:
-        self.attacker, self.options, self.run = attacker, options, run
+    def __init__(self, attacker: _Attacker, options: TreantOptions, workers: Workers) -> None:
+        self.attacker, self.options, self.workers = attacker, options, workers
         self.kind = LOSSES[options.loss]
         self.value: list[float] = []
         self.cover: list[float] = []
@@ -196,33 +187,32 @@ class _Grower:
 
     def _find_split(self, node: _Node) -> Split | None:
         """Return the split with the least loss under attack, if that is less than the node's own."""
-        entries, options = node.entries, self.options
+        entries, size = node.entries, self.options.size
         residents = entries.resident
-        if node.depth >= options.max_depth or residents.sum() < options.min_samples_split:
+        if node.depth >= size.max_depth or residents.sum() < size.min_samples_split:
             return None
         zero, one = np.bincount(entries.class_index[residents], entries.weight[residents], minlength=2)
-        own = _loss_of(options.loss, zero, one, node.value)
-        shares = np.array_split(np.arange(self.attacker.n_features), options.n_threads)
-        found = list(self.run(lambda share: self._find_threshold(node, share), [s for s in shares if len(s)]))
+        own = _loss_of(self.options.loss, zero, one, node.value)
+        shares = self.workers.share(0, self.attacker.n_features)
+        found = self.workers.run(self._find_threshold, [(node, *share) for share in shares])
         found += [self._find_category(node, feature) for feature in self.attacker.prices]
         best = min(found, key=lambda split: split.loss)  # the first of equals, however many threads there are
         return best if own - best.loss > LEAST_GAIN * (zero + one) else None
 
-    def _find_threshold(self, node: _Node, features: np.ndarray) -> Split:
-        """Return the best split on some numerical features."""
-        begin, n = int(features[0]), len(node.entries.row)
-        low, high = np.empty((len(features), n)), np.empty((len(features), n))
+    def _find_threshold(self, node: _Node, begin: int, end: int) -> Split:
+        """Return the best split on the numerical ones of the features `begin` to `end`."""
+        n = len(node.entries.row)
+        low, high = np.empty((end - begin, n)), np.empty((end - begin, n))
         table, limit = self.attacker.table, self.attacker.limit
-        kernels.find_ends(table, node.entries, node.low, node.high, limit, begin, begin + len(features), low, high)
-        by_low, by_high = low.argsort(axis=1), high.argsort(axis=1)
+        kernels.find_ends(table, node.entries, node.low, node.high, limit, begin, end, low, high)
         if self.options.midway:
-            thresholds = _between_ends(low, high, table.size[features])
+            thresholds = _between_ends(low, high, table.size[begin:end])
         else:
-            thresholds = self.attacker.thresholds[features]
+            thresholds = self.attacker.thresholds[begin:end]
         groups = kernels.SplitGroups(np.empty((3, 2)), np.empty((3, 2), dtype=np.int64), np.empty((2, 2)))
-        orders = (low, high, by_low, by_high, thresholds)
-        limits = (self.options.min_samples_leaf, self.kind)
-        best = kernels.find_threshold(table, node.entries, *orders, begin, *limits, groups, np.empty((2, n + 1)))
+        ends = kernels.Ends(low, high, low.argsort(axis=1), high.argsort(axis=1), thresholds)
+        limits = (self.options.size.min_samples_leaf, self.kind)
+        best = kernels.find_threshold(table, node.entries, ends, begin, *limits, groups, np.empty((2, n + 1)))
         return Split(*best)
 
     def _find_category(self, node: _Node, feature: int) -> Split:
@@ -243,7 +233,7 @@ class _Grower:
             bounds[:, k, 0] = np.where(group, entries.lower[:, None], -np.inf).max(axis=0)
             bounds[:, k, 1] = np.where(group, entries.upper[:, None], np.inf).min(axis=0)
         loss, left, right = np.empty((3, len(allowed)))
-        limits = (self.options.min_samples_leaf, self.kind)
+        limits = (self.options.size.min_samples_leaf, self.kind)
         kernels.solve_candidates(weight, count, bounds, *limits, loss, left, right)
         loss[~allowed] = np.inf
         k = int(loss.argmin())
@@ -307,9 +297,9 @@ def _loss_of(loss: str, zero: float, one: float, value: float) -> float:
     return float(-one * np.log(p) - zero * np.log(1.0 - p))
 
 
-def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemble:
-    """The finished tree, without what only growing needed."""
-    n_nodes = len(grower.value)
+def _harvest(grower: _Grower, problem: Problem) -> TreeEnsemble:
+    """Return the finished tree, without what only growing needed."""
+    schema, n_nodes = problem.schema, len(grower.value)
     feature, left = np.full(n_nodes, -1, dtype=np.int32), np.full(n_nodes, -1, dtype=np.int32)
     threshold, value, cover = np.zeros(n_nodes), np.array(grower.value), np.array(grower.cover)
     heavier_left = np.zeros(n_nodes, dtype=bool)
@@ -334,6 +324,6 @@ def _harvest(grower: _Grower, schema: Schema, classes: np.ndarray) -> TreeEnsemb
         category_words=words,
         base_score=np.zeros(2),
         link="probability",
-        classes=classes,
+        classes=problem.classes,
         schema=schema,
     )

@@ -14,6 +14,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.grow.criteria import gain
+from hardwood._kernels.grow.nodes import Totals
 
 # Up to this many categories in play every partition is tried; beyond it, local search. Documented in
 # RobustTreeClassifier.
@@ -53,6 +54,14 @@ class Partition(NamedTuple):
     sums: np.ndarray  # float64 (6)
 
 
+class Goal(NamedTuple):
+    """How sets are compared, and which of them are not allowed."""
+
+    totals: Totals
+    criterion: int
+    min_leaf: float  # 0: any child will do
+
+
 def make_partition(size: int) -> Partition:
     """Allocate for up to `size` categories."""
     return Partition(
@@ -65,8 +74,9 @@ def make_partition(size: int) -> Partition:
 
 
 @inner
-def _flip(seats, mass, each, sums, movers, b):
+def _flip(partition, movers, b):
     """Send category `b` to the other side and bring the sums up to date; `movers` is 0 where nobody has a choice."""
+    seats, mass, each, sums = partition.seats, partition.mass, partition.each, partition.sums
     step = 1 - 2 * each[b].left
     each[b].left += step
     for k in range(4):
@@ -86,23 +96,23 @@ def _flip(seats, mass, each, sums, movers, b):
 
 
 @inner
-def _restart(seats, mass, each, sums, c, movers, at_best):
+def _restart(partition, c, movers, at_best):
     """Make the empty set the current one, or the best so far. From scratch: sums that are brought up to date drift."""
     for k in range(4):
-        sums[k] = 0.0
+        partition.sums[k] = 0.0
     for b in range(c):
-        each[b].left = each[b].inside = 0
+        partition.each[b].left = partition.each[b].inside = 0
     for b in range(c):
-        if at_best and each[b].best:
-            _flip(seats, mass, each, sums, movers, b)
+        if at_best and partition.each[b].best:
+            _flip(partition, movers, b)
 
 
 @part
-def _count_left(mass, each, c, orientation):
+def _count_left(partition, c, orientation):
     """How many rows are on the left once the attacker has moved."""
-    rows = 0.0
+    rows, mass = 0.0, partition.mass
     for a in range(c):
-        here = each[a]
+        here = partition.each[a]
         for class_index in range(2):
             moves = here.inside >= 1 + (class_index == orientation) * (here.places - 1)
             rows += moves * mass[a, MOVE + ROWS + class_index] + here.left * mass[a, STAY + ROWS + class_index]
@@ -110,67 +120,70 @@ def _count_left(mass, each, c, orientation):
 
 
 @inner
-def _try_flip(seats, mass, each, sums, c, movers, b, totals, criterion, min_leaf):
+def _try_flip(partition, c, movers, b, goal):
     """Flip category `b` and score the set; if it is the best so far, remember it and say so.
 
     A set holds in one orientation at most. In the other one more zeros and fewer ones are on the left, so if the left
     side leads in zeros here it leads there all the more.
     """
-    _flip(seats, mass, each, sums, movers, b)
-    orientation = int64(sums[0] * totals[1] <= sums[1] * totals[0])
+    sums, totals = partition.sums, goal.totals
+    _flip(partition, movers, b)
+    orientation = int64(sums[0] * totals.one <= sums[1] * totals.zero)
     zero, one = sums[2 * orientation], sums[2 * orientation + 1]
-    score = gain(criterion, 1.0 - 2.0 * orientation, zero, one, totals[0], totals[1])
+    score = gain(goal.criterion, 1.0 - 2.0 * orientation, zero, one, totals.zero, totals.one)
     if score <= sums[GAIN] * BETTER:
         return False
-    if min_leaf > 0.0:
-        rows = _count_left(mass, each, c, orientation)
-        if rows < min_leaf or totals[2] - rows < min_leaf:
+    if goal.min_leaf > 0.0:
+        rows = _count_left(partition, c, orientation)
+        if rows < goal.min_leaf or totals.rows - rows < goal.min_leaf:
             return False
     sums[GAIN], sums[ORIENTATION] = score, orientation
     for a in range(c):
-        each[a].best = each[a].left
+        partition.each[a].best = partition.each[a].left
     return True
 
 
 @part
-def _walk(seats, mass, each, active, sums, c, movers, n_active, all_sets, totals, criterion, min_leaf):
+def _walk(partition, c, movers, n_active, all_sets, goal):
     """Try every set of active categories but the mirrored ones, or every prefix of them, beginning with nothing.
 
     All sets come in Gray-code order, each a single flip from the one before; the last category stays right.
     """
-    _restart(seats, mass, each, sums, c, movers, movers < 0)
+    _restart(partition, c, movers, movers < 0)
     for step in range(1, 1 << (n_active - 1) if all_sets else n_active):
         k = step - 1
         if all_sets:
             k = 0
             while not (step >> k) & 1:
                 k += 1
-        _try_flip(seats, mass, each, sums, c, movers, active[k], totals, criterion, min_leaf)
+        _try_flip(partition, c, movers, partition.active[k], goal)
 
 
 @part
-def _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criterion, min_leaf):
+def _climb(partition, c, movers, n_active, goal):
     """From the best set found, move single categories across and swap pairs while that gains."""
-    improved = sums[GAIN] > 0.0
+    each, active = partition.each, partition.active
+    improved = partition.sums[GAIN] > 0.0
     while improved:
-        _restart(seats, mass, each, sums, c, movers, improved)
+        _restart(partition, c, movers, improved)
         improved = False
         for b in range(c):
             each[b].start = each[b].left
         for k in range(n_active):
             first = active[k]
-            improved |= _try_flip(seats, mass, each, sums, c, movers, first, totals, criterion, min_leaf)
+            improved |= _try_flip(partition, c, movers, first, goal)
             for m in range(k + 1, n_active):
                 second = active[m]
                 if each[second].start != each[first].start:
-                    improved |= _try_flip(seats, mass, each, sums, c, movers, second, totals, criterion, min_leaf)
-                    _flip(seats, mass, each, sums, movers, second)
-            _flip(seats, mass, each, sums, movers, first)
+                    improved |= _try_flip(partition, c, movers, second, goal)
+                    _flip(partition, movers, second)
+            _flip(partition, movers, first)
 
 
 @part
-def _set_out(seats, mass, each, active, c):
+def _set_out(partition, c):
     """Find the categories in play: (how many, 1 if any mover has a choice)."""
+    seats, mass, each = partition.seats, partition.mass, partition.each
     n_active, free = int64(0), int64(0)
     for a in range(c):
         places, seat = 0, 0
@@ -191,14 +204,15 @@ def _set_out(seats, mass, each, active, c):
             if seats[a, b] and mass[a, MOVE] + mass[a, MOVE + 1] > 0.0:
                 each[b].in_play = free = 1
         if each[b].in_play:
-            active[n_active] = b
+            partition.active[n_active] = b
             n_active += 1
     return n_active, free
 
 
 @part
-def _sort_by_share(seats, mass, each, active, n_active, movers):
+def _sort_by_share(partition, n_active, movers):
     """Sort by class 1's share at each category, the movers spread evenly over their seats or left out."""
+    seats, mass, each, active = partition.seats, partition.mass, partition.each, partition.active
     for i in range(n_active):
         b = active[i]
         zero, one = mass[b, STAY], mass[b, STAY + 1]
@@ -216,35 +230,36 @@ def _sort_by_share(seats, mass, each, active, n_active, movers):
 
 
 @part
-def _place_unseen(seats, mass, each, sums, c, totals, criterion, min_leaf):
+def _place_unseen(partition, c, goal):
     """Make the best set the current one; categories never seen, the last code, join the heavier side if they can."""
-    _restart(seats, mass, each, sums, c, c, c > 0)
+    sums, totals = partition.sums, goal.totals
+    _restart(partition, c, c, c > 0)
     at, unseen, best = 2 * int64(sums[ORIENTATION]), c - 1, sums[GAIN]
-    to_left = 2.0 * (sums[at] + sums[at + 1]) >= totals[0] + totals[1]
-    if (each[unseen].left == 1) != to_left:
+    to_left = 2.0 * (sums[at] + sums[at + 1]) >= totals.zero + totals.one
+    if (partition.each[unseen].left == 1) != to_left:
         sums[GAIN] = best / (BETTER * BETTER)  # as good is good enough
-        if not _try_flip(seats, mass, each, sums, c, c, unseen, totals, criterion, min_leaf):
-            _flip(seats, mass, each, sums, c, unseen)
+        if not _try_flip(partition, c, c, unseen, goal):
+            _flip(partition, c, unseen)
         sums[GAIN] = best
 
 
 @inner
-def best_partition(seats, mass, each, active, sums, c, totals, criterion, min_leaf):
+def best_partition(partition, c, goal):
     """Find the best set of the first `c` categories to send left, and make it the current one if it gains anything.
 
-    `seats` and `mass` say what the node holds; `totals` are its weights of class 0, of class 1 and its rows.
+    `partition.seats` and `partition.mass` say what the node holds.
     """
-    sums[GAIN] = 0.0
-    n_active, free = _set_out(seats, mass, each, active, c)
+    partition.sums[GAIN] = 0.0
+    n_active, free = _set_out(partition, c)
     if n_active < 2:
         return
     movers = c * free
     all_sets = free & (n_active <= MAX_EXHAUSTIVE)
     for turn in range(1 + free - all_sets):
         if not all_sets:
-            _sort_by_share(seats, mass, each, active, n_active, movers * (1 - turn))
-        _walk(seats, mass, each, active, sums, c, movers, n_active, all_sets, totals, criterion, min_leaf)
+            _sort_by_share(partition, n_active, movers * (1 - turn))
+        _walk(partition, c, movers, n_active, all_sets, goal)
     if free > all_sets:
-        _climb(seats, mass, each, active, sums, c, movers, n_active, totals, criterion, min_leaf)
-    if sums[GAIN] > 0.0:
-        _place_unseen(seats, mass, each, sums, c, totals, criterion, min_leaf)
+        _climb(partition, c, movers, n_active, goal)
+    if partition.sums[GAIN] > 0.0:
+        _place_unseen(partition, c, goal)

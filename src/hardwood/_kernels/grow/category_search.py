@@ -11,8 +11,8 @@ import numpy as np
 from numpy import int64
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.grow.categories import GAIN, ORIENTATION, ROWS, STAY, best_partition
-from hardwood._kernels.grow.nodes import draw_features, is_open
+from hardwood._kernels.grow.categories import GAIN, ORIENTATION, ROWS, STAY, Goal, best_partition
+from hardwood._kernels.grow.nodes import Totals, draw_features, is_open
 from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK
 
 STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
@@ -31,8 +31,10 @@ class Categories(NamedTuple):
 
 
 @part
-def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
+def _find_seats(categories, tree, node, feature, seats):
     """Fill in where each category's movers can sit: its reach, as far as the ancestors leave it open."""
+    reach, nodes, sides = categories.reach, tree.nodes, tree.sides
+    c, begin = categories.spans[feature].size, categories.spans[feature].start
     for a in range(c):
         for b in range(c):
             seats[a, b] = reach[begin + a * c + b]
@@ -48,28 +50,29 @@ def _find_seats(reach, begin, c, nodes, sides, node, feature, seats):
 
 
 @inner
-def _weigh(X, orders, slot, weight, weights, parts, attacks, start, end, feature, c, mass):
+def _weigh(samples, weight, order, attacks, here, feature, c, mass):
     """Add up the node's samples by category."""
+    X, kinds = samples.X, samples.kinds
     for b in range(c):
         for k in range(2 * STAY):
             mass[b, k] = 0.0
     n = X.shape[0]
-    for i in range(start, end):
-        entry = orders[slot, i]
+    for i in range(here.start, here.end):
+        entry = order[i]
         sample = int64(entry & ID_MASK)
         class_index = int64(entry >> CLASS_BIT)
         stays = int64(sample >= n)
         code = int64(X[sample - n * stays, feature])
         at = class_index if attacks[class_index] and not stays else class_index + STAY
         if weight is None:
-            mass[code, at] += weights[2 * class_index + stays]
+            mass[code, at] += kinds.weight[2 * class_index + stays]
         else:
             mass[code, at] += weight[sample]
-        mass[code, at + ROWS] += parts[2 * class_index + stays]
+        mass[code, at + ROWS] += kinds.rows[2 * class_index + stays]
 
 
 @part
-def _lay_sides(each, orientation, c, attacks, row, found_sides):
+def _lay_sides(each, orientation, c, attacks, sides):
     """Say what the best partition does to each category."""
     for a in range(c):
         here = each[a]
@@ -79,38 +82,35 @@ def _lay_sides(each, orientation, c, attacks, row, found_sides):
             if attacks[class_index]:
                 moves = int64(here.inside < 1 + (class_index == orientation) * (here.places - 1))
             bits |= (2 * stays + moves) << (2 * class_index)
-        found_sides[row, a] = bits
+        sides[a] = bits
 
 
 @kernel(about="the split search over categories", seconds=1.4)
-def search(samples, slots, categories, limits, nodes, sides, node, first, last, features, p, found, found_sides):
+def search(samples, slots, categories, limits, tree, node, first, last, features, partition, found):
     """Find the best splits by categories of `node` and those that follow it, one for each record of `found`.
 
-    Tries the categorical ones among the features `first` to `last` in the order drawn. What is found may be written
-    straight to the nodes and to their rows of `sides`.
+    Tries the categorical ones among the features `first` to `last` in the order drawn. `tree` and `found` are
+    `Splits`, and what is found may be written straight to the tree.
     """
-    seats, mass, each, active, sums = p.seats, p.mass, p.each, p.active, p.sums
-    attacks = categories.attacks
-    for row in range(found.shape[0]):
-        here, top = nodes[node + row], found[row]
+    nodes, sums, attacks = tree.nodes, partition.sums, categories.attacks
+    for row in range(found.nodes.shape[0]):
+        here, top = nodes[node + row], found.nodes[row]
         top.feature, top.first_right, top.gain = -1, -1, 0.0
         if not is_open(nodes, limits, node + row):
             continue
-        totals = (here.zero, here.one, here.count)
+        goal = Goal(Totals(here.zero, here.one, here.count), limits.criterion, limits.min_leaf)
         draw_features(here.seed, limits.max_features, features)
         for k in range(first, last):
             if top.feature >= 0 and k >= limits.max_features:
                 break
             feature = features[k]
-            c, begin = categories.spans[feature].size, categories.spans[feature].start
+            c = categories.spans[feature].size
             if c == 0:
                 continue
-            _weigh(
-                samples.X, samples.orders, slots[feature, 0], samples.weight, samples.weights, samples.parts, attacks,
-                here.start, here.end, feature, c, mass,
-            )  # fmt: skip
-            _find_seats(categories.reach, begin, c, nodes, sides, node + row, feature, seats)
-            best_partition(seats, mass, each, active, sums, c, totals, limits.criterion, limits.min_leaf)
+            order = samples.orders[slots[feature, 0]]
+            _weigh(samples, samples.weight, order, attacks, here, feature, c, partition.mass)
+            _find_seats(categories, tree, node + row, feature, partition.seats)
+            best_partition(partition, c, goal)
             if sums[GAIN] > top.gain:
                 top.feature, top.orientation, top.gain = feature, int64(sums[ORIENTATION]), sums[GAIN]
-                _lay_sides(each, top.orientation, c, attacks, row, found_sides)
+                _lay_sides(partition.each, top.orientation, c, attacks, found.sides[row])

@@ -46,14 +46,15 @@ def _weight_of(weight, sample):
 
 
 @inner
-def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached):
+def _advance(samples, order, feature, end, threshold, shift, tally):
     """Add the samples that are left of the threshold when they are moved up, or down."""
+    X, weight, left, reached = samples.X, samples.weight, tally.left, tally.reached
     for move in range(2):
         for class_index in range(2):
             k = reached[move, class_index]
             while k < end:
-                sample = int64(orders[slot, k] & ID_MASK)
-                if int64(orders[slot, k] >> CLASS_BIT) == class_index:
+                sample = int64(order[k] & ID_MASK)
+                if int64(order[k] >> CLASS_BIT) == class_index:
                     if X[sample, feature] + shift[feature, move, class_index] > threshold:
                         break
                     left[move, class_index] += _weight_of(weight, sample)
@@ -62,7 +63,7 @@ def _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reac
 
 
 @inner
-def _worst_of_four(left, weights, node_zero, node_one, criterion, enough):
+def _worst_of_four(left, weights, here, criterion, enough):
     """The least gain of the four cases, or something not above `enough`."""
     worst = np.inf
     for case in range(4):
@@ -71,7 +72,7 @@ def _worst_of_four(left, weights, node_zero, node_one, criterion, enough):
             zero, one = left[UP, 0] + left[DOWN, 0] - zero, left[UP, 1] + left[DOWN, 1] - one
         elif case > 0:
             zero, one = left[case - 1, 0], left[case - 1, 1]
-        score = gain(criterion, 0.0, zero * weights[0], one * weights[1], node_zero, node_one)
+        score = gain(criterion, 0.0, zero * weights[0], one * weights[1], here.zero, here.one)
         worst = score if score < worst else worst
         if worst <= enough:
             break
@@ -79,14 +80,14 @@ def _worst_of_four(left, weights, node_zero, node_one, criterion, enough):
 
 
 @inner
-def _move_greedily(left, weights, node_zero, node_one, criterion):
+def _move_greedily(left, weights, here, criterion):
     """The gain after ambiguous rows have moved one by one, always the one that brings both sides' class mix nearest.
 
     With `a` of `n_zero` zeros and `b` of `n_one` ones on the left, the mix is the same where the gap
     `a n_one - b n_zero` is 0. A zero changes the gap by `n_one`, a one by `n_zero`; of two that are equally good the
     zero goes. The same move is made again and again until the gap is less than a step, so all of them are made at once.
     """
-    n_zero, n_one = int64(np.rint(node_zero / weights[0])), int64(np.rint(node_one / weights[1]))
+    n_zero, n_one = int64(np.rint(here.zero / weights[0])), int64(np.rint(here.one / weights[1]))
     a, b = int64(left[OWN, 0]), int64(left[OWN, 1])
     while True:
         gap = a * n_one - b * n_zero
@@ -105,15 +106,16 @@ def _move_greedily(left, weights, node_zero, node_one, criterion):
             a -= times
         else:
             b += times
-    return gain(criterion, 0.0, a * weights[0], b * weights[1], node_zero, node_one)
+    return gain(criterion, 0.0, a * weights[0], b * weights[1], here.zero, here.one)
 
 
 @inner
-def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy, left, reached, floor):
+def _scan(samples, order, feature, weights, here, limits, threat, tally, floor):
     """Best threshold of a node on one feature: (gain, index of the first sample on the right, or -1).
 
     The index is -1 where no threshold gains more than `floor`.
     """
+    X, weight, left, reached = samples.X, samples.weight, tally.left, tally.reached
     best, best_first_right = floor, int64(-1)
     start, end, criterion = here.start, here.end, limits.criterion
     for class_index in range(2):
@@ -122,7 +124,7 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
             left[move, class_index] = 0.0
             reached[move, class_index] = start
     for first_right in range(start + 1, end):
-        before, after = orders[slot, first_right - 1], orders[slot, first_right]
+        before, after = order[first_right - 1], order[first_right]
         sample = int64(before & ID_MASK)
         left[OWN, int64(before >> CLASS_BIT)] += _weight_of(weight, sample)
         if not after & GROUP or first_right - start < limits.min_leaf or end - first_right < limits.min_leaf:
@@ -130,34 +132,33 @@ def _scan(X, orders, slot, feature, weight, weights, here, limits, shift, greedy
         low, high = X[sample, feature], X[int64(after & ID_MASK), feature]
         middle = 0.5 * low + 0.5 * high
         threshold = middle if low <= middle < high else low
-        _advance(X, orders, slot, feature, end, threshold, weight, shift, left, reached)
-        if greedy:
-            score = _move_greedily(left, weights, here.zero, here.one, criterion)
+        _advance(samples, order, feature, end, threshold, threat.shift, tally)
+        if threat.greedy:
+            score = _move_greedily(left, weights, here, criterion)
         else:
-            score = _worst_of_four(left, weights, here.zero, here.one, criterion, best)
+            score = _worst_of_four(left, weights, here, criterion, best)
         if score > best:
             best, best_first_right = score, first_right
     return best, best_first_right
 
 
 @inner
-def _class_weights(weight, weights):
+def _class_weights(weight, kinds):
     """What a row of either class weighs; 1 where the rows have weights of their own."""
     if weight is None:
-        return weights[0], weights[2]
+        return kinds.weight[0], kinds.weight[2]
     return 1.0, 1.0
 
 
 @kernel(about="the split search of Chen et al.", seconds=0.6)
-def search(samples, slots, threat, limits, nodes, sides, node, first, last, features, tally, found, found_sides):
+def search(samples, slots, threat, limits, tree, node, first, last, features, tally, found):
     """Find the best splits of `node` and those that follow it, one for each record of `found`.
 
-    Tries the features `first` to `last` in the order drawn. `sides` and `found_sides` are for splits by categories,
-    which are not made here.
+    Tries the features `first` to `last` in the order drawn. `tree` and `found` are `Splits`.
     """
-    weights = _class_weights(samples.weight, samples.weights)
-    for row in range(found.shape[0]):
-        here, top = nodes[node + row], found[row]
+    weights, nodes = _class_weights(samples.weight, samples.kinds), tree.nodes
+    for row in range(found.nodes.shape[0]):
+        here, top = nodes[node + row], found.nodes[row]
         top.feature, top.orientation, top.gain = -1, 0, 0.0
         if not is_open(nodes, limits, node + row):
             continue
@@ -166,9 +167,7 @@ def search(samples, slots, threat, limits, nodes, sides, node, first, last, feat
             if top.feature >= 0 and k >= limits.max_features:
                 break
             feature = features[k]
-            score, first_right = _scan(
-                samples.X, samples.orders, slots[feature, 0], feature, samples.weight, weights, here, limits,
-                threat.shift, threat.greedy, tally.left, tally.reached, top.gain,
-            )  # fmt: skip
+            order = samples.orders[slots[feature, 0]]
+            score, first_right = _scan(samples, order, feature, weights, here, limits, threat, tally, top.gain)
             if first_right >= 0:
                 top.feature, top.first_right, top.gain = feature, first_right, score

@@ -12,34 +12,24 @@ import numpy as np
 from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.grow.nodes import draw_features, is_open, mix
+from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, Totals, draw_features, is_open, mix
 from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK, position
 from hardwood._kernels.grow.partitioning import partition
-from hardwood._kernels.grow.scanning import scan
+from hardwood._kernels.grow.scanning import Choice, Kinds, scan
 
 DONE, FULL, LARGE, NEW = 0, 1, 2, 3
 
 
 class Samples(NamedTuple):
-    """The training samples. With rho < 1 there are up to two samples per row; ids from n on are those that stay.
-
-    The tables are (class 0 moving, class 0 staying, class 1 moving, class 1 staying).
-    """
+    """The training samples. With rho < 1 there are up to two samples per row; ids from n on are those that stay."""
 
     X: np.ndarray
     orders: np.ndarray  # uint32 (slot, sample), see orders.py
-    weight: np.ndarray | None  # float64 per id; None where class and kind say it all (numba compiles for either)
-    weights: tuple[float, float, float, float]  # then, the weight of a sample
-    parts: tuple[float, float, float, float]  # what part of a row a sample is
+    # float64 per id; None where class and kind say it all. Numba compiles for either, and leaves out what cannot be
+    # done with None only where it is an argument: so functions that look at it are handed it beside the samples.
+    weight: np.ndarray | None
+    kinds: Kinds
     side: np.ndarray  # uint32, a bit per id: scratch, which child a sample goes to; small enough to stay in cache
-
-
-class Moves(NamedTuple):
-    """What the attacker can do, per feature."""
-
-    shift: np.ndarray  # float64 (feature, orientation, class)
-    slots: np.ndarray  # int64 (feature, orientation)
-    elsewhere: np.ndarray  # bool: the caller has a kernel of its own that searches this feature
 
 
 class Workspace(NamedTuple):
@@ -52,18 +42,8 @@ class Workspace(NamedTuple):
     spill: np.ndarray  # uint32 per sample
 
 
-class Frontier(NamedTuple):
-    """The nodes still to be split: a heap, and how many there are."""
-
-    heap: np.ndarray  # int64
-    sizes: np.ndarray  # int64: nodes, those of them that are evaluated, frontier, leaves
-
-
-NODES, EVALUATED, WAITING, LEAVES = 0, 1, 2, 3
-
-
 @part
-def _threshold(X, orders, slot, shift, here):
+def _threshold(samples, shifts, here):
     """Halfway between the last sample on the left and the first on the right.
 
     A sample that reaches the node reaches into its interval (low, high], so only those that the attacker would move
@@ -71,6 +51,7 @@ def _threshold(X, orders, slot, shift, here):
     nothing else on one side would have the wrong orientation. So both neighbours of a threshold that gains lie inside,
     and nothing has to be clipped.
     """
+    X, orders, shift, slot = samples.X, samples.orders, shifts.shift, shifts.slots[here.feature, here.orientation]
     low = position(X, shift, here.feature, here.orientation, orders[slot, here.first_right - 1])
     high = position(X, shift, here.feature, here.orientation, orders[slot, here.first_right])
     middle = 0.5 * low + 0.5 * high
@@ -78,7 +59,7 @@ def _threshold(X, orders, slot, shift, here):
 
 
 @part
-def _search(samples, moves, limits, here, first, last, work):
+def _search(samples, shifts, limits, here, first, last, work):
     """Find the best split over `work.features[first:last]` and write it to `here`, the node or a copy of it.
 
     Where features are searched elsewhere, the best split found there is in it already.
@@ -86,22 +67,23 @@ def _search(samples, moves, limits, here, first, last, work):
     other, other_orientation = here.feature, here.orientation
     other_first_right, other_gain = here.first_right, here.gain
     here.feature, here.gain = -1, 0.0
-    slots = moves.slots
+    slots = shifts.slots
+    totals = Totals(here.zero, here.one, here.count)
     for k in range(first, last):
         if here.feature >= 0 and k >= limits.max_features:
             break
         feature = work.features[k]
-        if moves.elsewhere[feature]:
+        if shifts.elsewhere[feature]:
             if feature == other and other_gain > here.gain:
                 here.feature, here.orientation = other, other_orientation
                 here.first_right, here.gain = other_first_right, other_gain
             continue
         n_orders = 1 + (slots[feature, 0] != slots[feature, 1])  # one order serves both orientations
         for orientation in range(n_orders):
+            choice = Choice((n_orders - 1) * (1.0 - 2.0 * orientation), limits.criterion, limits.min_leaf)
+            order = samples.orders[slots[feature, orientation]]
             score, first_right = scan(
-                samples.orders, slots[feature, orientation], here.start, here.end, samples.X.shape[0], samples.weight,
-                samples.weights, samples.parts, here.zero, here.one, here.count,
-                (n_orders - 1) * (1.0 - 2.0 * orientation), limits.criterion, limits.min_leaf, here.gain, work.counts,
+                order, here.start, here.end, samples.weight, samples.kinds, totals, choice, here.gain, work.counts,
                 work.bounds,
             )  # fmt: skip
             if first_right >= 0:
@@ -118,13 +100,14 @@ def _before(nodes, best_first, a, b):
 
 
 @inner
-def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node):
+def _settle(samples, shifts, limits, tree, node):
     """Put a node on the frontier if the split that was found is worth it."""
+    nodes, heap, sizes = tree.nodes, tree.heap, tree.sizes
     here = nodes[node]
     if here.feature < 0 or here.gain < limits.min_gain:
         return
     if here.first_right >= 0:
-        here.threshold = _threshold(X, orders, slots[here.feature, here.orientation], shift, here)
+        here.threshold = _threshold(samples, shifts, here)
     at = sizes[WAITING]
     sizes[WAITING] += 1
     while at > 0 and _before(nodes, limits.best_first, node, heap[(at - 1) // 2]):
@@ -134,7 +117,9 @@ def _settle(X, orders, shift, slots, limits, nodes, heap, sizes, node):
 
 
 @part
-def _pop(nodes, best_first, heap, sizes):
+def _pop(tree, best_first):
+    """Take the node that is split next off the frontier."""
+    nodes, heap, sizes = tree.nodes, tree.heap, tree.sizes
     top = heap[0]
     sizes[WAITING] -= 1
     size = sizes[WAITING]
@@ -153,8 +138,10 @@ def _pop(nodes, best_first, heap, sizes):
 
 
 @inner
-def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally):
+def _send(samples, weight, slot, tree, node, tally):
     """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
+    X, orders, side = samples.X, samples.orders, samples.side
+    nodes, sides = tree.nodes, tree.sides
     here = nodes[node]
     n, first_right, feature = X.shape[0], here.first_right, here.feature
     for cell in range(tally.shape[0]):
@@ -182,22 +169,22 @@ def _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tal
         for k in range(4):
             cell = 4 * right + k
             if weight is None:
-                tally[cell + 8] = tally[cell] * weights[k]
-            child.count += tally[cell] * parts[k]
+                tally[cell + 8] = tally[cell] * samples.kinds.weight[k]
+            child.count += tally[cell] * samples.kinds.rows[k]
         child.zero = tally[4 * right + 8] + tally[4 * right + 9]
         child.one = tally[4 * right + 10] + tally[4 * right + 11]
     return n_left
 
 
 @part
-def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes, sizes, node, tally):
+def _split(samples, shifts, limits, tree, node, tally):
     """Make a frontier node's two children; whether their samples still have to be partitioned."""
+    nodes, sizes = tree.nodes, tree.sizes
     here = nodes[node]
     here.left = sizes[NODES]
     sizes[NODES] += 2
     sizes[LEAVES] += 1
-    slot = slots[here.feature, here.orientation]
-    n_left = _send(X, orders, slot, weight, weights, parts, side, sides, nodes, node, tally)
+    n_left = _send(samples, samples.weight, shifts.slots[here.feature, here.orientation], tree, node, tally)
     for right in range(2):
         child = nodes[here.left + right]
         child.feature = -1
@@ -211,49 +198,43 @@ def _split(X, orders, slots, weight, weights, parts, side, sides, limits, nodes,
 
 
 @part
-def _divide(orders, slots, side, nodes, node, first, last, spill):
+def _divide(samples, shifts, here, first, last, spill):
     """Partition the orders of features `first` to `last` between a node's children."""
-    here = nodes[node]
+    slots = shifts.slots
     for feature in range(first, last):
         for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
             if feature == here.feature and orientation == here.orientation and here.first_right >= 0:
                 continue  # this order is divided already
-            slot = slots[feature, orientation]
-            partition(orders[slot], here.start, here.end, side, spill)
+            order = samples.orders[slots[feature, orientation]]
+            partition(order, here.start, here.end, samples.side, spill)
 
 
 @kernel(about="the grower of robust trees", seconds=1.6)
-def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
+def grow(samples, shifts, limits, tree, large, pause, work):
     """Split nodes until done, or until the caller is needed: (reason, node).
 
-    `sides` says what splits by categories do (`category_search.py`). `large` is the size of a node that the caller
-    takes over; with `pause` the caller is given the children of every split before they are evaluated.
+    `large` is the size of a node that the caller takes over; with `pause` the caller is given the children of every
+    split before they are evaluated.
     """
     n_features = samples.X.shape[1]
-    heap, sizes = frontier.heap, frontier.sizes
+    nodes, sizes = tree.nodes, tree.sizes
     while True:
         while sizes[EVALUATED] < sizes[NODES]:
             node = sizes[EVALUATED]
             sizes[EVALUATED] += 1
             if is_open(nodes, limits, node):
                 draw_features(nodes[node].seed, limits.max_features, work.features)
-                _search(samples, moves, limits, nodes[node], int64(0), n_features, work)
-                _settle(samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, heap, sizes, node)
+                _search(samples, shifts, limits, nodes[node], int64(0), n_features, work)
+                _settle(samples, shifts, limits, tree, node)
         if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
             return DONE, int64(-1)
         if sizes[NODES] + 2 > nodes.shape[0]:
             return FULL, int64(-1)
-        node = _pop(nodes, limits.best_first, heap, sizes)
+        node = _pop(tree, limits.best_first)
         if nodes[node].end - nodes[node].start >= large:
             return LARGE, node
-        if _split(
-            samples.X, samples.orders, moves.slots, samples.weight, samples.weights, samples.parts, samples.side, sides,
-            limits, nodes, sizes, node, work.tally,
-        ):  # fmt: skip
-            _divide(
-                samples.orders, moves.slots, samples.side, nodes, node, int64(0), n_features,
-                work.spill,
-            )  # fmt: skip
+        if _split(samples, shifts, limits, tree, node, work.tally):
+            _divide(samples, shifts, nodes[node], int64(0), n_features, work.spill)
             if pause:
                 return NEW, nodes[node].left
 
@@ -262,32 +243,27 @@ def grow(samples, moves, limits, nodes, sides, frontier, large, pause, work):
 
 
 @kernel(about="the split search of large nodes", seconds=0.3)
-def search(samples, moves, limits, found, first, last, work):
+def search(samples, shifts, limits, found, first, last, work):
     """Find the best split over features `first` to `last` in the order drawn; `found` is a copy of a node."""
     here = found[0]
     if is_open(found, limits, int64(0)):
         draw_features(here.seed, limits.max_features, work.features)
-        _search(samples, moves, limits, here, first, last, work)
+        _search(samples, shifts, limits, here, first, last, work)
 
 
 @kernel(about="the best split of large nodes", seconds=0.1)
-def settle(samples, moves, limits, nodes, frontier, node):
+def settle(samples, shifts, limits, tree, node):
     """Put a node on the frontier if the split that was found is worth it."""
-    _settle(
-        samples.X, samples.orders, moves.shift, moves.slots, limits, nodes, frontier.heap, frontier.sizes, node
-    )  # fmt: skip
+    _settle(samples, shifts, limits, tree, node)
 
 
 @kernel(about="the splits of large nodes", seconds=0.2)
-def split(samples, moves, limits, nodes, sides, frontier, node, work):
+def split(samples, shifts, limits, tree, node, work):
     """Make a node's two children; whether their samples still have to be partitioned."""
-    return _split(
-        samples.X, samples.orders, moves.slots, samples.weight, samples.weights, samples.parts, samples.side, sides,
-        limits, nodes, frontier.sizes, node, work.tally,
-    )  # fmt: skip
+    return _split(samples, shifts, limits, tree, node, work.tally)
 
 
 @kernel(about="the partition of large nodes", seconds=0.2)
-def divide(samples, moves, nodes, node, first, last, work):
+def divide(samples, shifts, tree, node, first, last, work):
     """Partition the orders of features `first` to `last` between a node's children."""
-    _divide(samples.orders, moves.slots, samples.side, nodes, node, first, last, work.spill)
+    _divide(samples, shifts, tree.nodes[node], first, last, work.spill)

@@ -1,4 +1,4 @@
-"""A node while its tree grows: its record, whether it may be split, and the features it tries."""
+"""A tree while it grows: its nodes, whether one may be split, and the features it tries."""
 
 from typing import NamedTuple
 
@@ -26,6 +26,33 @@ NODE = np.dtype(
         ("seed", np.uint64),
     ]
 )
+
+
+class Totals(NamedTuple):
+    """What a node holds. A named tuple of numbers travels in registers; a record, or a tuple of arrays, does not."""
+
+    zero: float  # weight of class 0
+    one: float  # weight of class 1
+    rows: float
+
+
+class Tree(NamedTuple):
+    """The nodes of a tree, and which of them are still to be split."""
+
+    nodes: np.ndarray  # NODE
+    sides: np.ndarray  # uint8 (node, category): what splits by categories do, see category_search.py
+    heap: np.ndarray  # int64: the frontier, nodes that are worth splitting
+    sizes: np.ndarray  # int64: nodes, those of them that are evaluated, frontier, leaves
+
+
+NODES, EVALUATED, WAITING, LEAVES = 0, 1, 2, 3  # what `Tree.sizes` counts
+
+
+class Splits(NamedTuple):
+    """Nodes and what their splits by categories do: those there are, or where a search writes what it finds."""
+
+    nodes: np.ndarray  # NODE
+    sides: np.ndarray  # uint8 (node, category)
 
 
 class Limits(NamedTuple):

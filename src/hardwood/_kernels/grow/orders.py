@@ -90,6 +90,24 @@ def _merge(moving, moving_at, n_zero, staying, staying_at, zero_shift, one_shift
         c += uint64(from_staying)
 
 
+class Rows(NamedTuple):
+    """The rows of the table that is sorted."""
+
+    X: np.ndarray
+    payload: np.ndarray  # uint32 per row: its number and, in the top bit, its class
+    n_zero: int  # rows of class 0
+    stays: np.ndarray  # bool per class: whether its rows have a second sample that does not move
+
+
+class Shifts(NamedTuple):
+    """What the attacker can do, per feature."""
+
+    shift: np.ndarray  # float64 (feature, orientation, class)
+    largest: np.ndarray  # float64: the largest finite shift (0: nothing is added, so only equal values are equal)
+    slots: np.ndarray  # int64 (feature, orientation): the row of the orders; the same twice where orientations coincide
+    elsewhere: np.ndarray  # bool: the caller has a kernel of its own that searches this feature
+
+
 class Scratch(NamedTuple):
     """What sorting one column needs. Where two share memory, one is free when the other is used."""
 
@@ -117,17 +135,13 @@ def make_scratch(n: int) -> Scratch:
 
 
 @kernel(about="the sorting of columns", seconds=0.6)
-def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is_sorted, orders, scratch):
+def presort(rows, shifts, first, last, is_sorted, orders, scratch):
     """Fill the orders of features `first` to `last`, up to one that is too crowded: which that is, or `last`.
 
     The caller sorts it into `scratch.entries` and `scratch.values` and calls again with `is_sorted`.
-
-    payload : uint32 per row, its number and, in the top bit, its class; `n_zero` rows are of class 0.
-    stays : bool per class, whether its rows have a second sample that does not move.
-    shift : float64 (feature, orientation, class).
-    reach_size : float64 per feature, the largest finite shift (0: nothing is added, so only equal values are equal).
-    slots : int64 (feature, orientation), the row of `orders`; the same twice where the orientations coincide.
     """
+    X, n_zero, stays = rows.X, rows.n_zero, rows.stays
+    shift, slots = shifts.shift, shifts.slots
     n = X.shape[0]
     column, values, entries = scratch.column, scratch.values, scratch.entries
     moving, moving_at = scratch.moving, scratch.moving_at
@@ -136,7 +150,7 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is
             column[row] = X[row, feature]
         if is_sorted:
             is_sorted = False
-        elif not sort_column(column, payload, scratch.packed, entries, values, scratch.counts):
+        elif not sort_column(column, rows.payload, scratch.packed, entries, values, scratch.counts):
             return feature
         zero, one, stay = 0, n_zero + 1, 0
         for k in range(n):
@@ -155,6 +169,6 @@ def presort(X, payload, n_zero, stays, shift, reach_size, slots, first, last, is
         for orientation in range(1 + (slots[feature, 0] != slots[feature, 1])):
             _merge(
                 moving, moving_at, n_zero, entries, values, shift[feature, orientation, 0],
-                shift[feature, orientation, 1], reach_size[feature], orders, slots[feature, orientation],
+                shift[feature, orientation, 1], shifts.largest[feature], orders, slots[feature, orientation],
             )  # fmt: skip
     return last

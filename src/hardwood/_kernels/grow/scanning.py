@@ -1,9 +1,11 @@
 """The ordinary CART scan, over one shifted order of one node.
 
-Small nodes are many, so what a scan is handed counts: plain numbers and four-number tables travel in registers, named
+Small nodes are many, so what a scan is handed counts: numbers and named tuples of numbers travel in registers, named
 tuples of arrays do not. Indices are unsigned inside the loops, which spares a check for negative ones. What is counted,
 and what a sample weighs, comes in fours: class 0 moving, class 0 staying, class 1 moving, class 1 staying.
 """
+
+from typing import NamedTuple
 
 from numpy import int64, uint64
 
@@ -19,6 +21,22 @@ SLACK = 1.0 + 1e-12
 MASK = 0xFFFF  # one of four counts in a number
 
 
+class Kinds(NamedTuple):
+    """What a sample counts, by class and kind."""
+
+    n_rows: int  # the ids of samples that stay begin here
+    weight: tuple[float, float, float, float]
+    rows: tuple[float, float, float, float]  # what part of a row it is
+
+
+class Choice(NamedTuple):
+    """How thresholds are compared, and which of them are not allowed."""
+
+    sign: float  # of the orientation: +1, -1, or 0 where one order serves both
+    criterion: int
+    min_leaf: float
+
+
 @inner
 def _weigh(counts, block, more, table):
     """Class weights of the samples before a block and of some more, whose four counts are packed in one number."""
@@ -28,15 +46,15 @@ def _weigh(counts, block, more, table):
 
 
 @inner
-def _scan_block(
-    orders, slot, begin, end, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign, criterion,
-    min_leaf, best, best_first_right,
-):  # fmt: skip
+def _scan_block(order, begin, end, counts, block, kinds, totals, choice, best, best_first_right):
     """Try every threshold behind samples `begin` to `end`, which are a block.
 
     With Gini the gain is `2 imbalance^2 / (node left right)`. Both factors are kept up to date by one addition per
     sample and compared by cross-multiplication; the few thresholds that pass are scored from the exact counts.
     """
+    node_zero, node_one, node_rows = totals
+    sign, criterion, min_leaf = choice
+    n, weights, rows = kinds
     node = node_zero + node_one
     noise = ROUNDING * node_zero * node_one
     numerator, denominator = best * node, 2.0 * SLACK
@@ -44,11 +62,11 @@ def _scan_block(
     zero_moving, zero_staying, one_moving, one_staying = weights
     more = int64(0)
     imbalance, left = zero * node_one - one * node_zero, zero + one
-    slot, step = uint64(slot), uint64(1)
-    following = orders[slot, uint64(begin)]
+    step = uint64(1)
+    following = order[uint64(begin)]
     for i in range(uint64(begin), uint64(end)):
         entry = following
-        following = orders[slot, i + step]
+        following = order[i + step]
         class_index = int64(entry >> CLASS_BIT)
         stays = int64(int64(entry & ID_MASK) >= n)
         moving, staying = one_moving if class_index else zero_moving, one_staying if class_index else zero_staying
@@ -78,22 +96,23 @@ def _scan_block(
 
 
 @inner
-def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
+def _count_blocks(order, start, n_blocks, last, kinds, counts):
     """Count the samples before each block."""
-    slot = uint64(slot)
+    n = kinds.n_rows
+    split = kinds.rows[1] + kinds.rows[3] > 0.0
     for block in range(n_blocks):
         begin = start + block * BLOCK
         end = begin + BLOCK if begin + BLOCK < last else last
         ones, staying = 0, 0
         if split:
             for i in range(uint64(begin), uint64(end)):
-                class_index = int64(orders[slot, i] >> CLASS_BIT)
-                stays = int64(int64(orders[slot, i] & ID_MASK) >= n)
+                class_index = int64(order[i] >> CLASS_BIT)
+                stays = int64(int64(order[i] & ID_MASK) >= n)
                 ones += class_index
                 staying += stays + ((class_index & stays) << 32)  # two counts in one
         else:
             for i in range(uint64(begin), uint64(end)):
-                ones += int64(orders[slot, i] >> CLASS_BIT)
+                ones += int64(order[i] >> CLASS_BIT)
         staying_ones = staying >> 32
         staying_zeros = (staying & 0xFFFFFFFF) - staying_ones
         counts[block + 1, 0] = counts[block, 0] + end - begin - ones - staying_zeros
@@ -103,48 +122,44 @@ def _count_blocks(orders, slot, start, n_blocks, last, n, split, counts):
 
 
 @inner
-def _bound(counts, block, after, weights, node_zero, node_one, sign, criterion):
+def _bound(counts, block, after, kinds, totals, choice):
     """Bound the gains of a run of blocks: the gain is convex, so its maximum is at a corner of what can be left."""
-    zero, one = _weigh(counts, block, int64(0), weights)
-    all_zero, all_one = _weigh(counts, after, int64(0), weights)
+    zero, one = _weigh(counts, block, int64(0), kinds.weight)
+    all_zero, all_one = _weigh(counts, after, int64(0), kinds.weight)
     bound = 0.0
-    if sign >= 0.0:
-        bound = gain(criterion, 1.0, all_zero, one, node_zero, node_one)
-    if sign <= 0.0:
-        other = gain(criterion, -1.0, zero, all_one, node_zero, node_one)
+    if choice.sign >= 0.0:
+        bound = gain(choice.criterion, 1.0, all_zero, one, totals.zero, totals.one)
+    if choice.sign <= 0.0:
+        other = gain(choice.criterion, -1.0, zero, all_one, totals.zero, totals.one)
         bound = other if other > bound else bound
     return bound * SLACK
 
 
 @inner
-def _scan_weights(
-    orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
-):
+def _scan_weights(order, start, end, weight, kinds, totals, choice, floor):
     """Best threshold where every sample has a weight of its own: see `scan`."""
+    n, rows, min_leaf = kinds.n_rows, kinds.rows, choice.min_leaf
     best, best_first_right = floor, int64(-1)
     left_zero, left_one, left_rows = 0.0, 0.0, 0.0
     for i in range(start, end - 1):
-        sample = int64(orders[slot, i] & ID_MASK)
-        if orders[slot, i] >> CLASS_BIT:
+        sample = int64(order[i] & ID_MASK)
+        if order[i] >> CLASS_BIT:
             left_one += weight[sample]
             left_rows += rows[3] if sample >= n else rows[2]
         else:
             left_zero += weight[sample]
             left_rows += rows[1] if sample >= n else rows[0]
-        if not orders[slot, i + 1] & GROUP:
+        if not order[i + 1] & GROUP:
             continue
-        score = gain(criterion, sign, left_zero, left_one, node_zero, node_one)
-        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or node_rows - left_rows < min_leaf)):
+        score = gain(choice.criterion, choice.sign, left_zero, left_one, totals.zero, totals.one)
+        if score > best and not (min_leaf > 0.0 and (left_rows < min_leaf or totals.rows - left_rows < min_leaf)):
             best, best_first_right = score, i + 1
     return best, best_first_right
 
 
 @inner
-def scan(
-    orders, slot, start, end, n, weight, weights, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf,
-    floor, counts, bounds,
-):  # fmt: skip
-    """Best threshold of a node's samples on one order, which weigh what `weight` says, or `weights` if it is None.
+def scan(order, start, end, weight, kinds, totals, choice, floor, counts, bounds):
+    """Best threshold of a node's samples on one order, which weigh what `weight` says, or `kinds` if it is None.
 
     Returns (gain, index of the first sample on the right); the index is -1 where no threshold gains more than `floor`.
 
@@ -152,22 +167,17 @@ def scan(
     first, and only the blocks that may hold a better threshold than the best known are looked into.
     """
     if weight is not None:
-        return _scan_weights(
-            orders, slot, start, end, n, weight, rows, node_zero, node_one, node_rows, sign, criterion, min_leaf, floor
-        )
+        return _scan_weights(order, start, end, weight, kinds, totals, choice, floor)
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS
     best, best_first_right = floor, int64(-1)
     if n_blocks <= 1:
-        return _scan_block(
-            orders, slot, start, last, n, counts, int64(0), weights, rows, node_zero, node_one, node_rows, sign,
-            criterion, min_leaf, best, best_first_right,
-        )  # fmt: skip
-    _count_blocks(orders, slot, start, n_blocks, last, n, rows[1] + rows[3] > 0.0, counts)
+        return _scan_block(order, start, last, counts, int64(0), kinds, totals, choice, best, best_first_right)
+    _count_blocks(order, start, n_blocks, last, kinds, counts)
     promising, n_groups = 0, (n_blocks + BLOCKS - 1) // BLOCKS
     for group in range(n_groups):
         after = (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks
-        bounds[group] = _bound(counts, group * BLOCKS, after, weights, node_zero, node_one, sign, criterion)
+        bounds[group] = _bound(counts, group * BLOCKS, after, kinds, totals, choice)
         if bounds[group] > bounds[promising]:
             promising = group
     for turn in range(-1, n_groups):
@@ -175,12 +185,11 @@ def scan(
         if turn == promising or bounds[group] < best:
             continue
         for block in range(group * BLOCKS, (group + 1) * BLOCKS if group + 1 < n_groups else n_blocks):
-            if _bound(counts, block, block + 1, weights, node_zero, node_one, sign, criterion) < best:
+            if _bound(counts, block, block + 1, kinds, totals, choice) < best:
                 continue
             begin = start + block * BLOCK
             stop = begin + BLOCK if begin + BLOCK < last else last
             best, best_first_right = _scan_block(
-                orders, slot, begin, stop, n, counts, block, weights, rows, node_zero, node_one, node_rows, sign,
-                criterion, min_leaf, best, best_first_right,
-            )  # fmt: skip
+                order, begin, stop, counts, block, kinds, totals, choice, best, best_first_right
+            )
     return best, best_first_right

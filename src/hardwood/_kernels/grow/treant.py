@@ -50,6 +50,16 @@ class SplitGroups(NamedTuple):
     bounds: np.ndarray  # float64 (2, 2): of the left and the right value, from below and above
 
 
+class Ends(NamedTuple):
+    """Between which two values entries can be, and the thresholds to try: a row per feature, or those of one."""
+
+    low: np.ndarray  # float64 (feature, entry)
+    high: np.ndarray
+    by_low: np.ndarray  # int64 (feature, entry): the entries in the order of their low ends
+    by_high: np.ndarray
+    thresholds: np.ndarray  # float64 (feature, candidate), ascending
+
+
 @inner
 def _loss(kind, zero, one, value):
     if kind == SQUARED:
@@ -151,13 +161,14 @@ def _bounds_from_here(entries, by_high, tail):
 
 
 @inner
-def _scan(entries, low, high, by_low, by_high, thresholds, min_leaf, kind, groups, tail):
-    """The best of a feature's thresholds, which come in ascending order: (loss, threshold, left value, right value)."""
+def _scan(entries, ends, min_leaf, kind, groups, tail):
+    """The best of a feature's thresholds: (loss, threshold, left value, right value)."""
+    low, high, by_low, by_high = ends.low, ends.high, ends.by_low, ends.by_high
     n, i, j = low.shape[0], 0, 0
     best = (np.inf, 0.0, 0.0, 0.0)
     _begin(entries, groups)
     _bounds_from_here(entries, by_high, tail)
-    for threshold in thresholds:
+    for threshold in ends.thresholds:
         # From its low end on an entry can go left, from its high end on it can no longer go right.
         while i < n and low[by_low[i]] <= threshold:
             entry = by_low[i]
@@ -179,19 +190,15 @@ def _scan(entries, low, high, by_low, by_high, thresholds, min_leaf, kind, group
 
 
 @kernel(about="TREANT's split search", seconds=0.9)
-def find_threshold(table, entries, low, high, by_low, by_high, thresholds, begin, min_leaf, kind, groups, tail):
-    """The best split over features, the first of which is `begin`: (loss, feature, threshold, left, right value).
-
-    low, high : float64 (feature, entry), by_low, by_high : their orders. thresholds : float64 (feature, candidate).
-    """
+def find_threshold(table, entries, ends, begin, min_leaf, kind, groups, tail):
+    """The best split over features, the first of which is `begin`: (loss, feature, threshold, left, right value)."""
     best = (np.inf, np.int64(-1), 0.0, 0.0, 0.0)
-    for k in range(low.shape[0]):
+    for k in range(ends.low.shape[0]):
         feature = begin + k
         if table.start[feature] == table.start[feature + 1]:
             continue
-        loss, threshold, left, right = _scan(
-            entries, low[k], high[k], by_low[k], by_high[k], thresholds[k], min_leaf, kind, groups, tail
-        )
+        here = Ends(ends.low[k], ends.high[k], ends.by_low[k], ends.by_high[k], ends.thresholds[k])
+        loss, threshold, left, right = _scan(entries, here, min_leaf, kind, groups, tail)
         if loss < best[0]:
             best = (loss, np.int64(feature), threshold, left, right)
     return best

@@ -1,0 +1,27 @@
+"""What a tree is grown from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows of two classes, what they weigh, and what an attacker may do to them."""
+
+    X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing
+    class_index: np.ndarray  # uint8 per row
+    sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
+    class_weight: np.ndarray  # float64 per class
+    schema: Schema
+    classes: np.ndarray  # the labels
+    threat: ThreatModel
+
+    @property
+    def row_weight(self) -> np.ndarray:
+        """Return what each row weighs, by itself and by its class."""
+        by_class = self.class_weight[self.class_index]
+        return by_class if self.sample_weight is None else self.sample_weight * by_class
