@@ -37,7 +37,7 @@ def _warm_fit() -> None:
 
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
-    from hardwood.grow.tree import LARGE_NODE
+    from hardwood.grow.exact import LARGE_NODE
 
     X, y = np.tile(_X, (LARGE_NODE, 1)), np.tile([0, 1, 1, 0], LARGE_NODE)  # two levels of large nodes
     for weight in (None, np.tile(_WEIGHT, LARGE_NODE)):

@@ -121,6 +121,8 @@ def place_values(value: np.ndarray, size: np.ndarray, output: np.ndarray, n_outp
 
 def _reached(root: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Say which nodes belong to a tree. Where a library prunes, it may leave cut-off nodes behind."""
+    if len(left) == len(root) + 2 * np.count_nonzero(left >= 0):  # each is a root or a child: nothing was cut off
+        return np.ones(len(left), dtype=bool)
     reached = np.zeros(len(left), dtype=bool)
     level = root
     while len(level):

@@ -30,7 +30,7 @@ from hardwood._kernels.grow import treant as kernels
 from hardwood._kernels.grow.orders import TIE_TOLERANCE
 from hardwood._kernels.grow.treant import Entries, PieceTable
 from hardwood.ensemble import TreeEnsemble
-from hardwood.ensemble.bit_sets import pack_sets
+from hardwood.ensemble.building import Nodes, assemble
 from hardwood.grow.limits import SizeLimits
 from hardwood.grow.problem import Problem
 from hardwood.grow.workers import Workers, hire
@@ -299,31 +299,29 @@ def _loss_of(loss: str, zero: float, one: float, value: float) -> float:
 
 def _harvest(grower: _Grower, problem: Problem) -> TreeEnsemble:
     """Return the finished tree, without what only growing needed."""
-    schema, n_nodes = problem.schema, len(grower.value)
-    feature, left = np.full(n_nodes, -1, dtype=np.int32), np.full(n_nodes, -1, dtype=np.int32)
+    n_nodes = len(grower.value)
+    feature, left = np.full(n_nodes, -1), np.full(n_nodes, -1)
     threshold, value, cover = np.zeros(n_nodes), np.array(grower.value), np.array(grower.cover)
-    heavier_left = np.zeros(n_nodes, dtype=bool)
     left_sets = {}
     for node, (split, child) in grower.split.items():
         feature[node], threshold[node], left[node] = split.feature, split.threshold, child
-        heavier_left[node] = cover[child] >= cover[child + 1]
-        labels = schema.categories[split.feature]
+        labels = problem.schema.categories[split.feature]
         if labels is not None:
             left_sets[node] = np.arange(len(labels) + 1) == split.category
-    start, words = pack_sets(n_nodes, left_sets)
-    return TreeEnsemble(
-        root=np.zeros(1, dtype=np.int32),
-        feature=feature,
-        threshold=threshold,
-        left=left,
-        right=np.where(left < 0, -1, left + 1).astype(np.int32),
-        value=np.column_stack([1.0 - value, value]),
-        cover=cover,
-        missing_left=heavier_left,
-        category_start=start,
-        category_words=words,
+    return assemble(
+        Nodes(
+            size=np.array([n_nodes]),
+            feature=feature,
+            threshold=threshold,
+            left=left,
+            right=left + 1,
+            value=np.column_stack([1.0 - value, value]),
+            cover=cover,
+            missing_left=cover[left] >= cover[left + 1],
+        ),
+        problem.schema,
+        left_sets,
         base_score=np.zeros(2),
         link="probability",
         classes=problem.classes,
-        schema=schema,
     )

@@ -30,7 +30,7 @@ the tree's objective the plain mixture of natural and adversarial impurity.
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.ensemble.bit_sets import pack_sets
+from hardwood.ensemble.building import Nodes, assemble
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
@@ -61,34 +61,30 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
 
 def _harvest(grower: ExactGrower, problem: Problem) -> TreeEnsemble:
     """Return the finished tree, without what only growing needed."""
-    nodes, schema = grower.nodes, problem.schema
-    left = nodes["left"].astype(np.int32)
-    is_leaf = left < 0
-    feature = np.where(is_leaf, -1, nodes["feature"]).astype(np.int32)
+    nodes = grower.nodes
+    left, feature = nodes["left"], nodes["feature"]
     weight = np.column_stack([nodes["zero"], nodes["one"]])
     cover = weight.sum(axis=1)
-    heavier_left = np.zeros(len(nodes), dtype=bool)
-    inner = np.flatnonzero(~is_leaf)
-    heavier_left[inner] = cover[left[inner]] >= cover[left[inner] + 1]
+    heavier_left = cover[left] >= cover[left + 1]  # of leaves, nonsense that nobody reads
     left_sets = {}
-    for node in inner[nodes["first_right"][inner] < 0].tolist():
-        labels = schema.categories[feature[node]]
+    for node in np.flatnonzero((left >= 0) & (nodes["first_right"] < 0)).tolist():
+        labels = problem.schema.categories[feature[node]]
         if labels is not None:
             left_sets[node] = read_left_set(grower.tree.sides[node, : len(labels) + 1], heavier_left[node])
-    start, words = pack_sets(len(nodes), left_sets)
-    return TreeEnsemble(
-        root=np.zeros(1, dtype=np.int32),
-        feature=feature,
-        threshold=np.where(is_leaf | (start >= 0), 0.0, nodes["threshold"]),
-        left=left,
-        right=np.where(is_leaf, -1, left + 1).astype(np.int32),
-        value=weight / cover[:, None],
-        cover=cover,
-        missing_left=heavier_left,
-        category_start=start,
-        category_words=words,
+    return assemble(
+        Nodes(
+            size=np.array([len(nodes)]),
+            feature=feature,
+            threshold=nodes["threshold"],
+            left=left,
+            right=left + 1,
+            value=weight / cover[:, None],
+            cover=cover,
+            missing_left=heavier_left,
+        ),
+        problem.schema,
+        left_sets,
         base_score=np.zeros(2),
         link="probability",
         classes=problem.classes,
-        schema=schema,
     )
