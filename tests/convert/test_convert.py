@@ -12,8 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import (
     DecisionTreeClassifier,
     ExtraTreeClassifier,
@@ -278,16 +276,6 @@ class TestOthers:
     def test_unknown_kinds(self, other: Any) -> None:
         with pytest.raises(TypeError, match=f"a {type(other).__name__} is not a tree model"):
             as_ensemble(other)
-
-    def test_pipelines(self) -> None:
-        """Their last step, if nothing comes before it: otherwise the trees see another table than the attacker."""
-        X, y = [[0.0], [1.0]], [0, 1]
-        plain = make_pipeline("passthrough", DecisionTreeClassifier()).fit(X, y)
-        assert as_ensemble(plain).predict(X).tolist() == y
-        with pytest.raises(ValueError, match="Pipeline is not fitted"):
-            as_ensemble(make_pipeline(DecisionTreeClassifier()))
-        with pytest.raises(TypeError, match="Pipeline with a StandardScaler in front"):
-            as_ensemble(make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, y))
 
 
 class TestChecking:

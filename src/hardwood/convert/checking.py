@@ -103,6 +103,9 @@ def check_import(source: Source) -> None:
     infinite = source.infinite and bool((ensemble.threshold < LARGEST).all())
     missing = ensemble.schema.accepts_missing
     rows = rows_near_thresholds(ensemble, float32=source.float32, missing=missing, infinite=infinite)
+    if not source.takes_unseen:
+        for j in ensemble.schema.categorical:
+            rows[:, j] = np.minimum(rows[:, j], len(ensemble.schema.categories[j] or ()) - 1)
     wrong, _, _ = _compare(source, rows, source.as_table(rows), outputs=True)
     if wrong.any():
         raise ValueError(
@@ -121,8 +124,7 @@ def check_rows(source: Source, X: Any) -> None:
     matrix = schema.encode(X)
     as_it_is = _is_pandas(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not schema.categorical)
     try:
-        table = X if as_it_is else source.as_table(matrix)
-        wrong, ours, theirs = _compare(source, matrix, table, outputs=False)
+        wrong, ours, theirs = _compare(source, matrix, X if as_it_is else source.as_table(matrix), outputs=False)
     except Exception as error:  # a library may raise anything
         raise ValueError(f"X: {source.name} itself does not predict for this table: {_first_line(error)}") from error
     if wrong.any():
@@ -169,7 +171,8 @@ def _compare(
     """
     ensemble = source.ensemble
     output = ensemble.output(rows)
-    theirs = source.predict(table)
+    # A copy each time: a model may write into its table, such as a pipeline with StandardScaler(copy=False).
+    theirs = source.predict(table.copy())
     if np.shape(theirs) != (len(rows),):
         raise ValueError(
             f"{source.name} predicts an array of shape {np.shape(theirs)} for {len(rows)} rows, not one each"
@@ -182,10 +185,10 @@ def _compare(
         ours = ensemble.classes.take(decided)
         wrong = ours != theirs
         if source.probability is not None and wrong.any():
-            likely = source.probability(table)
+            likely = source.probability(table.copy())
             wrong &= likely[np.arange(len(rows)), decided] < likely.max(axis=1)
     if outputs and source.output is not None:
-        wrong |= ~_same_up_to_rounding(ensemble, output, source.output(table).reshape(output.shape)).all(axis=1)
+        wrong |= ~_same_up_to_rounding(ensemble, output, source.output(table.copy()).reshape(output.shape)).all(axis=1)
     return wrong, ours, theirs
 
 

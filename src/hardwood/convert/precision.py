@@ -56,3 +56,37 @@ def find_cut(is_second: Callable[[np.floating], bool], dtype: type[np.floating])
             high = middle
         else:
             low = middle
+
+
+def largest_not_above(function: Callable[[np.ndarray], np.ndarray], bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each bound the largest finite float64 that a function brings to it at most, and whether there is one.
+
+    The function works on every number by itself and never decreases. The floats are halved, not the numbers: between
+    any two of them there are less than 2**64 others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, some = largest_not_above(lambda x: x * 10.0, np.array([3.0]))
+    >>> bool(x[0] * 10.0 <= 3.0 < np.nextafter(x[0], 1.0) * 10.0), bool(some[0])
+    (True, True)
+    """
+    low = np.full(bound.shape, _rank(np.float64(-LARGEST)))
+    high = np.full(bound.shape, _rank(np.float64(LARGEST)))
+    some = function(_unrank(low)) <= bound
+    while (low < high).any():
+        middle = low // 2 + high // 2 + (low % 2 + high % 2 + 1) // 2  # rounded up, without a sum that overflows
+        inside = function(_unrank(middle)) <= bound
+        low = np.where(inside, middle, low)
+        high = np.where(inside, high, middle - 1)
+    return _unrank(low), some
+
+
+def _rank(number: np.float64) -> np.int64:
+    """Number the floats in their order."""
+    bits = number.view(np.int64)
+    return bits if bits >= 0 else np.int64(np.iinfo(np.int64).min) - bits
+
+
+def _unrank(rank: np.ndarray) -> np.ndarray:
+    return np.where(rank >= 0, rank, np.iinfo(np.int64).min - rank).view(np.float64)

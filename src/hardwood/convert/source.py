@@ -38,6 +38,8 @@ class Source:
         Turns encoded rows, as the kernels take them, into a table that the model takes.
     float32, infinite : bool
         Whether the model rounds its rows to float32, and whether it takes infinite numbers.
+    takes_unseen : bool
+        Whether the model takes categories that it was not trained on.
     adapt : callable, optional
         For a model that does not know all about its columns, such as the labels of categories: takes the table that
         the caller has, and returns the source that knows them.
@@ -53,5 +55,6 @@ class Source:
     as_table: Callable[[np.ndarray], Any] = _same
     float32: bool = False
     infinite: bool = False
+    takes_unseen: bool = True
     adapt: Callable[[Any], Source] | None = None
     warning: str | None = None
