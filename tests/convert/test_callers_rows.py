@@ -12,7 +12,16 @@ import pytest
 from sameness import make_table, make_target
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
-from hardwood import RobustTreeClassifier, as_ensemble
+from hardwood import (
+    RobustTreeClassifier,
+    adversarial_accuracy,
+    as_ensemble,
+    attack,
+    evaluate,
+    is_vulnerable,
+    make_adversarial_scorer,
+    verify,
+)
 
 
 class ContraryAt(RandomForestClassifier):
@@ -103,3 +112,58 @@ class TestLabelsThatNobodyKnows:
         as_ensemble(model, self.X.assign(c=pd.Categorical(["red", "mauve"] * 20)))
         as_ensemble(model, self.X.assign(c=pd.Categorical(["mauve"] * 40)))
         as_ensemble(model, self.X.assign(c="mauve")[:1])
+
+
+class TestAnswers:
+    """Whatever answers questions about a model of another library compares it on the rows it was given, first."""
+
+    X = make_table(60)
+    y = make_target(X, 2)
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda model, X, y: verify(model, X, y, 0.1),
+            lambda model, X, y: attack(model, X, y),
+            lambda model, X, y: is_vulnerable(model, X, y, 0.1),
+            lambda model, X, y: adversarial_accuracy(model, X, y, 0.1),
+            lambda model, X, y: evaluate(model, X, y, 0.1),
+            lambda model, X, y: make_adversarial_scorer(0.1)(model, X, y),
+            lambda model, X, y: make_adversarial_scorer(0.1, time_limit=1.0)(model, X, y),
+        ],
+        ids=["verify", "attack", "is_vulnerable", "adversarial_accuracy", "evaluate", "scorer", "scorer with a limit"],
+    )
+    def test_refused_where_the_source_differs(self, ask: Any) -> None:
+        model = ContraryAt(2, max_depth=2, random_state=0).fit(self.X, self.y)
+        ask(model, self.X, self.y)
+        rows = self.X.copy()
+        rows[7, 0] = 77.0
+        with pytest.raises(ValueError, match=r"ContraryAt predicts otherwise .* \(counted from 0: 7\)"):
+            ask(model, rows, self.y)
+
+    def test_the_source_is_asked_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = RandomForestClassifier(2, max_depth=2, random_state=0).fit(self.X, self.y)
+        asked = []
+        predict = RandomForestClassifier.predict
+
+        def count(self: Any, X: Any) -> Any:
+            asked.append(len(X))
+            return predict(self, X)
+
+        monkeypatch.setattr(RandomForestClassifier, "predict", count)
+        for ask in (verify, is_vulnerable, adversarial_accuracy, evaluate, attack):
+            asked.clear()
+            ask(model, self.X, self.y, threat=0.1)
+            assert asked.count(len(self.X)) == 1
+
+    def test_labels_that_are_not_ascii(self) -> None:
+        """`evaluate` said 66 % of a model that has 99.9 %: XGBoost's labels were all unseen."""
+        xgb = pytest.importorskip("xgboost")
+        generator = np.random.default_rng(0)
+        merchant = generator.choice(["Café", "Fuel", "Web"], 200)
+        X = pd.DataFrame({"merchant": pd.Categorical(merchant), "amount": generator.normal(size=200)})
+        y = (merchant == "Fuel").astype(int)
+        model = xgb.XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1, enable_categorical=True).fit(X, y)
+        assert evaluate(model, X, y, {"amount": 0.1}).accuracy == 1.0
+        assert adversarial_accuracy(model, X, y, {"amount": 0.1}) == 1.0
+        assert (verify(model, X, y, {"amount": 0.1}).status == "robust").all()

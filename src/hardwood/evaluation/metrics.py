@@ -43,8 +43,8 @@ def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> 
     """Return a scorer for scikit-learn's model selection: adversarial accuracy under a threat model.
 
     For ``GridSearchCV(..., scoring=make_adversarial_scorer(threat))`` and whatever else takes a scorer. The estimators
-    must be models :func:`as_ensemble` takes; a Pipeline is one if nothing but its last step changes anything, because
-    a threat model speaks of the table that the trees see.
+    must be models :func:`as_ensemble` takes, such as a Pipeline of scalers before trees; a threat model speaks of the
+    table that goes in.
 
     Parameters
     ----------
