@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -208,8 +209,9 @@ class TestModels:
 
     @each_door
     def test_a_pipeline(self, door: str) -> None:
-        """The remedy that the error names works."""
-        model = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, Y)
+        """One that mixes columns is refused, and the remedy that the error names works."""
+        DOORS[door](make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, Y), X, Y)
+        model = make_pipeline(PCA(), RandomForestClassifier(3, random_state=0)).fit(X, Y)
         with pytest.raises(TypeError, match=r"model: a Pipeline with a .* model\[-1\], with the table"):
             DOORS[door](model, X, Y)
         DOORS[door](model[-1], model[:-1].transform(X), Y)
