@@ -101,6 +101,8 @@ class TestAgainstBruteForce:
         expected = check_against_oracle(tree, rows, tree.decide(rows), ThreatModel("<>"), norm)
         result = attack(tree, X, norm=norm)  # without labels: any change of prediction
         assert np.array_equal(result.distance, expected.distance)
+        # A leaf may hold nothing but a category that no table had.
+        result = attack(tree, X, threat=ThreatModel("<>", unseen_categories="allow"), norm=norm)
         has_two_classes = len(set(tree.node_class[np.flatnonzero(~empty_leaves(tree))].tolist())) > 1
         assert (result.found == has_two_classes).all()
 
@@ -270,21 +272,23 @@ class TestCategories:
         assert result.X_adv["size"].tolist()[0] == 1.0
 
     def test_a_category_never_seen(self) -> None:
-        """It goes right, and "<>" may turn a category into it; the example holds a missing value there."""
+        """It goes right. Where an attacker can bring one, the example holds a missing value there."""
         tree = reference.build((1, {0, 1, 2}, 0, 1), self.schema)
         X = self.table((0.0, "red"))
-        result = attack(tree, X, [0], "<>")
+        assert not attack(tree, X, [0], "<>").found.any()
+        threat = ThreatModel("<>", unseen_categories="allow")
+        result = attack(tree, X, [0], threat)
         assert result.found.tolist() == [True]
         assert result.X_adv["color"].isna().tolist() == [True]
         assert tree.predict(result.X_adv).tolist() == [1]
-        assert ThreatModel("<>").contains(X, result.X_adv, schema=self.schema).all()
+        assert threat.contains(X, result.X_adv, schema=self.schema).all()
         assert not attack(tree, X, [0], {"color": {"red": ["blue", "green"]}}).found.any()
         assert attack(tree, self.table((0.0, "purple")), [1], "<>").X_adv["color"].tolist() == ["blue"]
 
     def test_a_category_that_only_the_threat_names(self) -> None:
         """It counts as one never seen."""
         tree = reference.build((1, {0, 1, 2}, 0, 1), self.schema)
-        threat = {"color": {"red": ["purple"]}}
+        threat = ThreatModel({"color": {"red": ["purple"]}}, unseen_categories="allow")
         result = attack(tree, self.table((0.0, "red"), (0.0, "blue")), [0, 0], threat)
         assert result.found.tolist() == [True, False]
 

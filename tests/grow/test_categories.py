@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hardwood import RobustTreeClassifier, adversarial_accuracy
+from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
 from reference.growing import (
     Node,
     all_left_sets,
@@ -48,7 +48,10 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     y[:2] = 0, 1
     weight = draw(st.none() | arrays(np.float64, n, st.sampled_from([0.5, 1.0, 2.0])))
     model = RobustTreeClassifier(
-        threat=[draw(relations(n_categories)), draw(st.sampled_from([None, 1.0, "<"])), draw(relations(n_categories))],
+        threat=ThreatModel(
+            [draw(relations(n_categories)), draw(st.sampled_from([None, 1.0, "<"])), draw(relations(n_categories))],
+            unseen_categories=draw(st.sampled_from(["allow", "ignore"])),
+        ),
         attacking_classes=draw(st.sampled_from([None, 0, 1])),
         rho=draw(st.sampled_from([1.0, 0.5])),
         criterion=draw(st.sampled_from(["gini", "entropy", "error"])),
@@ -92,7 +95,8 @@ def test_gain_over_every_move_of_every_row(seed: int) -> None:
     X = rng.integers(0, 4, (7, 1))
     X[0] = 0
     y = np.array([0, 1, 0, 1, 0, 1, 1])
-    threat = {0: {0: [1], 2: [3], 3: [0, 1]} if seed % 2 else {0: [1]}}
+    moves = {0: {0: [1], 2: [3], 3: [0, 1]} if seed % 2 else {0: [1]}}
+    threat = ThreatModel(moves, unseen_categories="allow")
     model = RobustTreeClassifier(threat=threat, max_depth=1, categorical_features=[0])
     tree = check_fit(model, X, y)
     samples = samples_of(model, X, y)
@@ -264,7 +268,8 @@ def test_a_category_that_only_the_threat_names() -> None:
     """The attacker may use a category that nobody has had so far: the tree must have a place for it."""
     X = np.repeat(["blue", "red"], 20).reshape(-1, 1)
     y = np.repeat([0, 1], 20)
-    model = RobustTreeClassifier(threat=[{"red": ["purple"]}], categorical_features=[0]).fit(X, y)
+    threat = ThreatModel([{"red": ["purple"]}], unseen_categories="allow")
+    model = RobustTreeClassifier(threat=threat, categorical_features=[0]).fit(X, y)
     assert adversarial_accuracy(model, X, y, model.threat_) == 1.0
     assert model.predict([["purple"]])[0] == 1
 

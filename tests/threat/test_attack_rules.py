@@ -110,7 +110,8 @@ class TestWords:
             (AttackRule("color", add=1), None, "attack rule for feature 'color': add=(0.0, 1.0) is for numbers"),
             (AttackRule("age", when="old", set_to=1), None, "attack rule for feature 'age': when=('old',)"),
             (AttackRule("age", set_to="old"), None, "attack rule for feature 'age': set_to='old'"),
-            (AttackRule("color", when="pink", set_to="grey"), None, "['pink', 'grey'] names no category"),
+            (AttackRule("color", when="pink", set_to="grey"), None, "'color': there is no category 'pink' in"),
+            (AttackRule("color", set_to="bleu"), None, "no category 'bleu' in the table, did you mean 'blue'?"),
         ],
         ids=repr,
     )
@@ -200,10 +201,14 @@ class TestMeaning:
 
     def test_a_threat_names_categories_that_the_table_lacks(self) -> None:
         table = pd.DataFrame({"color": pd.Categorical(["red", "blue"])})
-        threat = ThreatModel(rules=[AttackRule("color", when="red", set_to="pink")], budget=1)
+        rules = [AttackRule("color", when="red", set_to="pink")]
+        threat = ThreatModel(rules=rules, budget=1, unseen_categories="allow")
         assert threat.extend(Schema.from_table(table)).categories == (("blue", "red", "pink"),)
         changed = pd.DataFrame({"color": ["pink", "pink"]})
         assert threat.contains(table, changed).tolist() == [True, False]
+        ignoring = ThreatModel(rules=rules, budget=1, unseen_categories="ignore")
+        cost = ignoring.price(Schema.from_table(table)).category_cost[0]
+        assert np.array_equal(cost, np.where(np.eye(3, dtype=bool), 0.0, np.inf))
 
     def test_too_many_steps(self) -> None:
         threat = ThreatModel(rules=[AttackRule(0, add=(1e-3, 1e-3), cost=1e-6)], budget=1)

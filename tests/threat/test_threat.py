@@ -261,8 +261,8 @@ class TestErrors:
             (
                 {"color": {"rde": ["bleu"]}},
                 COLORS,
-                "'color': {'rde': ['bleu']} names no category of the table; "
-                "its categories are ['blue', 'green', 'red']",
+                "'color': there is no category 'rde' in the table, did you mean 'red'? "
+                "the categories are 'blue', 'green', 'red'; ",
             ),
         ],
     )
@@ -345,11 +345,17 @@ class TestReach:
             assert numerical is None
             assert np.array_equal(categorical, identity)
         for features in ("<>", {"color": "<>"}):
-            assert ThreatModel(features).resolve(COLORS).categories[1].all()
+            known = ThreatModel(features).resolve(COLORS).categories[1]
+            assert known[:, :3].all()
+            assert known[:, 3].tolist() == [False, False, False, True]
+            assert ThreatModel(features, unseen_categories="allow").resolve(COLORS).categories[1].all()
         moves = {"red": ["blue", "purple"], "pink": "green"}
         expected = identity.copy()
         expected[2, [0, 3]] = expected[3, 1] = True
-        reach = ThreatModel({"color": moves}).resolve(COLORS)
+        reach = ThreatModel({"color": moves}, unseen_categories="allow").resolve(COLORS)
+        assert np.array_equal(reach.categories[1], expected)
+        expected[2, 3] = expected[3, 1] = False
+        reach = ThreatModel({"color": moves}, unseen_categories="ignore").resolve(COLORS)
         assert np.array_equal(reach.categories[1], expected)
 
     def test_categories_have_no_distance(self):
@@ -447,10 +453,13 @@ class TestContains:
         """It stays missing in a table that may have some; elsewhere it is one never seen, like any other of those."""
         X, X_adv = [[1.0, None], [1.0, None], [1.0, "red"]], [[1.0, None], [1.0, "red"], [1.0, None]]
         threat = ThreatModel([None, "<>"])
-        assert threat.contains(X, X_adv, schema=COLORS).tolist() == [True, True, True]
+        anything = ThreatModel([None, "<>"], unseen_categories="allow")
+        assert threat.contains(X, X_adv, schema=COLORS).tolist() == [True, True, False]
+        assert anything.contains(X, X_adv, schema=COLORS).tolist() == [True, True, True]
         accepting = replace(COLORS, accepts_missing=True)
         assert threat.contains(X, X_adv, schema=accepting).tolist() == [True, False, False]
-        assert threat.contains([[1.0, "red"]], [[1.0, "pink"]], schema=accepting).tolist() == [True]
+        assert threat.contains([[1.0, "red"]], [[1.0, "pink"]], schema=accepting).tolist() == [False]
+        assert anything.contains([[1.0, "red"]], [[1.0, "pink"]], schema=accepting).tolist() == [True]
 
     @given(
         st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=8),
@@ -472,9 +481,11 @@ class TestContains:
 
     def test_with_a_schema(self):
         X, X_adv = [[1.0, "red"]] * 3, [[1.0, "blue"], [1.0, "purple"], [1.0, "pink"]]
-        threat = ThreatModel([None, {"red": ["blue", "purple"]}])
-        assert threat.contains(X, X_adv, schema=COLORS).tolist() == [True, True, False]
-        with pytest.raises(ValueError, match="names no category"):
+        moves = [None, {"red": ["blue", "purple"]}]
+        for unseen, is_purple in (("allow", True), ("ignore", False)):
+            threat = ThreatModel(moves, unseen_categories=unseen)
+            assert threat.contains(X, X_adv, schema=COLORS).tolist() == [True, is_purple, False]
+        with pytest.raises(ValueError, match="there is no category 'rde'"):
             ThreatModel([None, {"rde": "bleu"}]).contains(X, X_adv, schema=COLORS)
 
     def test_refuses(self):
@@ -490,19 +501,20 @@ class TestContains:
 class TestExtend:
     def test_extend_keeps_the_codes(self):
         moves = {"red": ["purple", "blue"], "pink": "red"}
-        extended = ThreatModel({"color": moves}).extend(COLORS)
+        extended = ThreatModel({"color": moves}, unseen_categories="allow").extend(COLORS)
         assert extended.categories == (None, ("blue", "green", "red", "purple", "pink"))
         assert ThreatModel(1).extend(COLORS) == COLORS
+        assert ThreatModel({"color": moves}, unseen_categories="ignore").extend(COLORS) == COLORS
 
     def test_extend_matches_labels_by_name(self):
         schema = Schema(1, None, ((1, 2),))
-        assert ThreatModel([{"1": [2, 3]}]).extend(schema).categories == ((1, 2, 3),)
+        assert ThreatModel([{"1": [2, 3]}], unseen_categories="allow").extend(schema).categories == ((1, 2, 3),)
 
 
 class TestToml:
-    @given(TABLES, CLASSES)
-    def test_round_trip(self, features, classes):
-        threat = ThreatModel(features, classes)
+    @given(TABLES, CLASSES, st.sampled_from(["error", "ignore", "allow"]))
+    def test_round_trip(self, features, classes, unseen):
+        threat = ThreatModel(features, classes, unseen_categories=unseen)
         assert ThreatModel.parse(threat.to_toml()) == threat
 
     def test_integer_keys_still_find_their_column(self):

@@ -238,7 +238,7 @@ class TestEveryDoor:
         tree = reference.build((0, {2}, 1, 0), schema)
         X = pd.DataFrame({"color": pd.Categorical(["blue", None])})
         assert tree.predict(X).tolist() == [0, 0]
-        result = attack(tree, X, threat="<>")
+        result = attack(tree, X, threat=ThreatModel("<>", unseen_categories="allow"))
         assert result.found.tolist() == [True, False]
         assert result.X_adv["color"].tolist()[0] == "unseen"
         assert tree.predict(result.X_adv[:1]).tolist() == [1]

@@ -1,19 +1,23 @@
 """A threat model's words resolved for one table: which column, which category, which arrays."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from hardwood._kernels.rule_pieces import NumberRules
 from hardwood.table import Schema
-from hardwood.table.columns import Label
+from hardwood.table.columns import Label, get_column, open_table, read_labels, say_where
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.spelling import INTERVALS, ONE_FEATURE, label_codes
 
+# Names that are listed in an error.
+_SHOWN = 20
 # A rule and the position of its feature.
 PlacedRules = Sequence[tuple[int, AttackRule]]
 
@@ -32,10 +36,18 @@ def check_kind(entry: Any, is_categorical: bool, where: str) -> None:
         )
 
 
-def list_columns(schema: Schema) -> str:
-    """Name the columns, for an error."""
-    shown = ", ".join([repr(schema.key(j)) for j in range(min(schema.n_features, 20))])
-    return f"the columns are {shown}{', ...' if schema.n_features > 20 else ''}"
+def explain_column(name: Label, schema: Schema) -> str:
+    """Say that there is no such column, and which was probably meant."""
+    return f"there is no such column{_suggest(name, [schema.key(j) for j in range(schema.n_features)], 'columns')}"
+
+
+def _suggest(name: Label, known: Sequence[Label], kind: str) -> str:
+    """Return which of the known names is nearest to one that is not among them, and what there is."""
+    spelled = {str(label): label for label in known}
+    nearest = get_close_matches(str(name), spelled, n=1)
+    question = f", did you mean {spelled[nearest[0]]!r}?" if nearest else ";"
+    shown = ", ".join([*map(repr, known[:_SHOWN]), *(["..."] if len(known) > _SHOWN else [])])
+    return f"{question} the {kind} are {shown}"
 
 
 def _named_categories(
@@ -55,13 +67,16 @@ def _named_categories(
 
 
 def check_categories_known(entries: Sequence[Any], rules: PlacedRules, schema: Schema) -> None:
-    """Refuse a threat that names no category of a feature: surely not what was meant."""
+    """Refuse a threat that names a category which the table does not have: most often it is misspelt."""
     for j, named, labels in _named_categories(entries, rules, schema):
-        if label_codes(labels).keys().isdisjoint(named):
-            raise ValueError(
-                f"threat for feature {schema.key(j)!r}: {entries[j] or named!r} names no category of the table; "
-                f"its categories are {list(labels)!r}"
-            )
+        known = label_codes(labels)
+        for label in named:
+            if label not in known:
+                raise ValueError(
+                    f"threat for feature {schema.key(j)!r}: there is no category {label!r} in the table"
+                    f"{_suggest(label, labels, 'categories')}; to pass over what the table does not have, say "
+                    "unseen_categories='ignore'"
+                )
 
 
 def extend_schema(entries: Sequence[Any], rules: PlacedRules, schema: Schema) -> Schema:
@@ -73,14 +88,29 @@ def extend_schema(entries: Sequence[Any], rules: PlacedRules, schema: Schema) ->
     return replace(schema, categories=tuple(categories))
 
 
-def resolve_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray) -> Reach:
-    """Turn one entry per feature into arrays."""
+def add_labels(schema: Schema, X: Any) -> Schema:
+    """Add the labels that a table holds to those of the schema, after the last."""
+    if not schema.categorical:
+        return schema
+    schema.encode(X)  # refuses a table of other columns
+    table, categories = open_table(X), list(schema.categories)
+    for j in schema.categorical:
+        known = schema.categories[j] or ()
+        found = read_labels(get_column(table, j), say_where(schema.feature_names, j))
+        categories[j] = (*known, *(label for label in found if label not in known))
+    return replace(schema, categories=tuple(categories))
+
+
+def resolve_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray, *, allow_unseen: bool) -> Reach:
+    """Turn one entry per feature into arrays; unless they are allowed, no category becomes one never seen."""
     if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
         left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
         return Reach(left, right, (None,) * schema.n_features, attacks)
     both = list(zip(entries, schema.categories, strict=True))
     left, right = np.array([_find_interval(entry if labels is None else 0.0) for entry, labels in both]).T
-    categories = tuple(None if labels is None else _category_matrix(entry, labels) for entry, labels in both)
+    categories = tuple(
+        None if labels is None else _category_matrix(entry, labels, allow_unseen) for entry, labels in both
+    )
     return Reach(left, right, categories, attacks)
 
 
@@ -90,17 +120,29 @@ def _find_interval(entry: Any) -> tuple[float, float]:
     return side if isinstance(side, tuple) else (side, side)
 
 
-def _category_matrix(entry: Any, labels: tuple[Label, ...]) -> np.ndarray:
+def _category_matrix(entry: Any, labels: tuple[Label, ...], allow_unseen: bool) -> np.ndarray:
     unseen = len(labels)
     if entry == "<>":
-        return np.ones((unseen + 1, unseen + 1), dtype=bool)
-    allowed, codes = np.eye(unseen + 1, dtype=bool), label_codes(labels)
+        allowed = np.ones((unseen + 1, unseen + 1), dtype=bool)
+        allowed[:unseen, unseen] = allow_unseen
+        return allowed
+    allowed = np.eye(unseen + 1, dtype=bool)
     for category, targets in (entry or {}).items():
-        allowed[codes.get(category, unseen), [codes.get(t, unseen) for t in targets]] = True
+        allowed[np.ix_(_find_codes([category], labels, allow_unseen), _find_codes(targets, labels, allow_unseen))] = (
+            True
+        )
     return allowed
 
 
-def resolve_rules(rules: PlacedRules, free: Reach, schema: Schema, budget: float, repeat: bool) -> PricedReach:
+def _find_codes(named: Iterable[Label], labels: tuple[Label, ...], allow_unseen: bool) -> list[int]:
+    """Return the codes of categories; those that are not in the table have the last one, or count for nothing."""
+    codes = label_codes(labels)
+    return [codes.get(label, len(labels)) for label in named if allow_unseen or label in codes]
+
+
+def resolve_rules(
+    rules: PlacedRules, free: Reach, schema: Schema, budget: float, repeat: bool, *, allow_unseen: bool
+) -> PricedReach:
     """Turn rules, each with the position of its feature, into arrays."""
     numerical: list[NumberRules | None] = []
     categorical: list[np.ndarray | None] = []
@@ -115,7 +157,8 @@ def resolve_rules(rules: PlacedRules, free: Reach, schema: Schema, budget: float
             allowed = free.categories[feature]
             assert allowed is not None
             numerical.append(None)
-            categorical.append(_category_cost(mine, labels, np.where(allowed, 0.0, np.inf), repeat))
+            costs = np.where(allowed, 0.0, np.inf)
+            categorical.append(_category_cost(mine, labels, costs, repeat, allow_unseen))
     return PricedReach(free, tuple(numerical), tuple(categorical), budget, repeat)
 
 
@@ -130,15 +173,13 @@ def _number_rules(rules: Sequence[AttackRule]) -> NumberRules:
 
 
 def _category_cost(
-    rules: Sequence[AttackRule], labels: tuple[Label, ...], cost: np.ndarray, repeat: bool
+    rules: Sequence[AttackRule], labels: tuple[Label, ...], cost: np.ndarray, repeat: bool, allow_unseen: bool
 ) -> np.ndarray:
-    codes, unseen = label_codes(labels), len(labels)
     for rule in rules:
-        before = range(unseen + 1) if rule.when is None else [codes.get(label, unseen) for label in rule.when]
-        after = codes.get(rule.set_to, unseen)
-        for category in before:
+        before = range(len(cost)) if rule.when is None else _find_codes(rule.when, labels, allow_unseen)
+        for category, after in product(before, _find_codes([rule.set_to], labels, allow_unseen)):
             cost[category, after] = min(cost[category, after], rule.cost)
     if repeat:
-        for middle in range(unseen + 1):  # the cheapest way of several steps (Floyd and Warshall)
+        for middle in range(len(cost)):  # the cheapest way of several steps (Floyd and Warshall)
             np.minimum(cost, cost[:, [middle]] + cost[[middle]], out=cost)
     return cost

@@ -20,10 +20,12 @@ from hardwood.threat.attack_rules import AttackRule, read_budget, read_rules
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.resolve import (
+    PlacedRules,
+    add_labels,
     check_categories_known,
     check_kind,
+    explain_column,
     extend_schema,
-    list_columns,
     resolve_reach,
     resolve_rules,
 )
@@ -37,6 +39,8 @@ from hardwood.threat.spelling import (
     with_string_keys,
 )
 
+UNSEEN_CATEGORIES = ("error", "ignore", "allow")
+
 
 class ThreatModel:
     """What an attacker may do to a row, and which classes attack. Immutable.
@@ -48,7 +52,7 @@ class ThreatModel:
     * a number: move it that far to either side;
     * a pair ``(left, right)``: move it down by as much as `left`, up by as much as `right`;
     * a dict ``{category: [categories it can become]}`` if it is categorical; ``"<>"`` there means
-      that any category can become any other, those not in the table included.
+      that any category can become any other of the table.
 
     Parameters
     ----------
@@ -67,6 +71,11 @@ class ThreatModel:
     repeat : bool, default=True
         Whether rules are applied to a feature as often as the budget allows. False: at most one rule, once per
         feature. A radius is then two rules, one step down and one up, and a budget that pays for every feature.
+    unseen_categories : {"error", "ignore", "allow"}, default="error"
+        Whether the attacker can bring a category that the table a model was trained on does not have. "error": no, and
+        a category that is named here but not in the table is an error, because it is most often misspelt. "ignore": no,
+        and what is said here of such categories counts for nothing, as in a file that is meant for several tables.
+        "allow": yes, those that are named here and, for a feature that is ``"<>"``, any other.
 
     Examples
     --------
@@ -77,13 +86,14 @@ class ThreatModel:
     ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
     """
 
-    __slots__ = ("_attacking_classes", "_budget", "_features", "_repeat", "_rules")
+    __slots__ = ("_attacking_classes", "_budget", "_features", "_repeat", "_rules", "_unseen_categories")
 
     _features: Any
     _attacking_classes: tuple[Label, ...] | None
     _rules: tuple[AttackRule, ...]
     _budget: float | None
     _repeat: bool
+    _unseen_categories: str
 
     def __init__(
         self,
@@ -93,10 +103,13 @@ class ThreatModel:
         rules: Any = None,
         budget: Any = None,
         repeat: bool = True,
+        unseen_categories: str = "error",
     ) -> None:
+        if unseen_categories not in UNSEEN_CATEGORIES:
+            raise ValueError(f"unseen_categories={unseen_categories!r}: expected 'error', 'ignore' or 'allow'")
         if isinstance(features, ThreatModel):
-            if rules is not None or budget is not None:
-                raise ValueError("rules, budget: a ThreatModel is given, which has its own")
+            if rules is not None or budget is not None or unseen_categories != "error":
+                raise ValueError("rules, budget, unseen_categories: a ThreatModel is given, which has its own")
             for name in self.__slots__:
                 setattr(self, name, getattr(features, name))
         else:
@@ -107,6 +120,7 @@ class ThreatModel:
             self._repeat = bool(repeat) or not self._rules
             self._budget = read_budget(budget, self._rules, self._repeat)
             self._attacking_classes = None
+            self._unseen_categories = unseen_categories
         if attacking_classes is not None:
             self._attacking_classes = read_classes(attacking_classes)
 
@@ -148,11 +162,17 @@ class ThreatModel:
         """Whether rules are applied to a feature as often as the budget allows."""
         return self._repeat
 
+    @property
+    def unseen_categories(self) -> str:
+        """Whether the attacker can bring categories that a table does not have: "error", "ignore" or "allow"."""
+        return self._unseen_categories
+
     def __repr__(self) -> str:
         shown = [] if self._features is None and self._rules else [repr(self._features)]
-        shown += [f"{key}={value!r}" for key, value in self._options().items()]
-        if self._rules:
-            shown.insert(-1 - (not self._repeat), f"rules={self.rules!r}")
+        options = list(self._options().items())
+        if self._rules:  # right before the budget that is spent on them
+            options.insert([key for key, _ in options].index("budget"), ("rules", self.rules))
+        shown += [f"{key}={value!r}" for key, value in options]
         return f"ThreatModel({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -174,7 +194,8 @@ class ThreatModel:
         Returns
         -------
         Reach
-            A category that is named here but not in `schema` counts as one never seen.
+            With ``unseen_categories="allow"``, a category that is named here but not in `schema` counts as one never
+            seen.
 
         Examples
         --------
@@ -190,8 +211,8 @@ class ThreatModel:
                 "give how far each feature can be moved instead"
             )
         entries = self._entries(schema)
-        check_categories_known(entries, (), schema)
-        return resolve_reach(entries, schema, self._attacks(classes))
+        self._check_categories(entries, (), schema)
+        return resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -207,22 +228,24 @@ class ThreatModel:
                [inf, inf,  0.]])
         """
         entries, rules = self._entries(schema), self._placed_rules(schema)
-        check_categories_known(entries, rules, schema)
-        free = resolve_reach(entries, schema, self._attacks(classes))
-        return resolve_rules(rules, free, schema, self._budget or 0.0, self._repeat)
+        self._check_categories(entries, rules, schema)
+        free = resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
+        return self._resolve_rules(rules, free, schema)
 
     def extend(self, schema: Schema) -> Schema:
-        """Add the categories that are named here to those of the schema, after the last.
+        """Add the categories that the attacker can bring, and that are named here, to those of the schema.
+
+        An estimator that is trained against such an attacker so has a place for each of them, after the last.
 
         Examples
         --------
         >>> schema = Schema(1, ("color",), (("blue", "red"),))
-        >>> ThreatModel({"color": {"red": ["purple"]}}).extend(schema).categories
+        >>> ThreatModel({"color": {"red": ["purple"]}}, unseen_categories="allow").extend(schema).categories
         (('blue', 'red', 'purple'),)
         """
         entries, rules = self._entries(schema), self._placed_rules(schema)
-        check_categories_known(entries, rules, schema)
-        return extend_schema(entries, rules, schema)
+        self._check_categories(entries, rules, schema)
+        return extend_schema(entries, rules, schema) if self._allows_unseen else schema
 
     def scaled(self, factor: float) -> ThreatModel:
         """Return the threat model with every distance, and the budget of its rules, multiplied by `factor`.
@@ -245,8 +268,9 @@ class ThreatModel:
         if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
             raise ValueError(f"factor={factor!r}: expected a number >= 0")
         classes = self.attacking_classes
+        unseen = self._unseen_categories
         if factor == 0.0:
-            return ThreatModel(None, classes)
+            return ThreatModel(None, classes, unseen_categories=unseen)
         table = self._features
         if isinstance(table, dict):
             table = {key: scale(entry, float(factor)) for key, entry in table.items()}
@@ -255,7 +279,8 @@ class ThreatModel:
         else:
             table = scale(table, float(factor))
         budget = None if self._budget is None else float(factor) * self._budget
-        return ThreatModel(table, classes, rules=self._rules or None, budget=budget, repeat=self._repeat)
+        rules = self._rules or None
+        return ThreatModel(table, classes, rules=rules, budget=budget, repeat=self._repeat, unseen_categories=unseen)
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
@@ -269,7 +294,8 @@ class ThreatModel:
         y : array-like of shape (n_rows,), or None
             The classes of the rows; needed if only some classes attack.
         schema : Schema or None
-            What the columns are; by default ``Schema.from_table(X)``.
+            What the columns are; by default ``Schema.from_table(X)``, where categories of `X_adv` and those that
+            are named here count as known, too.
 
         Returns
         -------
@@ -282,9 +308,10 @@ class ThreatModel:
         array([ True, False])
         """
         if schema is None:
-            # These rows need not hold any of the categories named: they are not the training table.
+            # These rows need not hold all categories: they are not the training table.
             schema = Schema.from_table(X)
             schema = extend_schema(self._entries(schema), self._placed_rules(schema), schema)
+            schema = add_labels(replace(schema, accepts_missing=True), X_adv)
         else:
             schema = self.extend(schema)
         accepting = replace(schema, accepts_missing=True)
@@ -297,10 +324,10 @@ class ThreatModel:
                 if labels is not None:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
-        free = resolve_reach(self._entries(schema), schema, np.array([False, True]))
+        free = resolve_reach(self._entries(schema), schema, np.array([False, True]), allow_unseen=self._allows_unseen)
         if not self._rules:
             return free.contains(before, after, moves.astype(np.intp))
-        reach = resolve_rules(self._placed_rules(schema), free, schema, self._budget or 0.0, self._repeat)
+        reach = self._resolve_rules(self._placed_rules(schema), free, schema)
         return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -363,7 +390,7 @@ class ThreatModel:
             record = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"not valid TOML: {error}") from None
-        known = ("features", "attacking_classes", "rules", "budget", "repeat")
+        known = ("features", "attacking_classes", "rules", "budget", "repeat", "unseen_categories")
         for key in record:
             if key not in known:
                 raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
@@ -378,13 +405,27 @@ class ThreatModel:
             options["budget"] = self._budget
         if not self._repeat:
             options["repeat"] = False
+        if self._unseen_categories != "error":
+            options["unseen_categories"] = self._unseen_categories
         return options
 
     def _comparable(self) -> tuple[Any, ...]:
         classes = self._attacking_classes
         rules = tuple(rule.to_record() | {"feature": str(rule.feature)} for rule in self._rules)
         names = None if classes is None else set(classes)
-        return with_string_keys(self._features), names, rules, self._budget, self._repeat
+        return with_string_keys(self._features), names, rules, self._budget, self._repeat, self._unseen_categories
+
+    @property
+    def _allows_unseen(self) -> bool:
+        return self._unseen_categories == "allow"
+
+    def _check_categories(self, entries: list[Any], rules: PlacedRules, schema: Schema) -> None:
+        """Refuse categories that the table does not have, unless they are expected."""
+        if self._unseen_categories == "error":
+            check_categories_known(entries, rules, schema)
+
+    def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
+        return resolve_rules(rules, free, schema, self._budget or 0.0, self._repeat, allow_unseen=self._allows_unseen)
 
     def _placed_rules(self, schema: Schema) -> list[tuple[int, AttackRule]]:
         """Return the rules, each with the position of its feature."""
@@ -395,7 +436,7 @@ class ThreatModel:
         placed = []
         for k, rule in enumerate(self._rules):
             if str(rule.feature) not in positions:
-                raise ValueError(f"rules[{k}]: {rule!r}: there is no such column; {list_columns(schema)}")
+                raise ValueError(f"rules[{k}]: {rule!r}: {explain_column(rule.feature, schema)}")
             j = positions[str(rule.feature)]
             if entries[j] is not None:
                 raise ValueError(
@@ -419,7 +460,7 @@ class ThreatModel:
             positions = {str(schema.key(j)): j for j in range(n_features)}
             for key, entry in table.items():
                 if str(key) not in positions:
-                    raise ValueError(f"threat for feature {key!r}: there is no such column; {list_columns(schema)}")
+                    raise ValueError(f"threat for feature {key!r}: {explain_column(key, schema)}")
                 entries[positions[str(key)]] = entry
         else:
             # One entry for all suits every feature.
