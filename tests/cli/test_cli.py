@@ -312,6 +312,7 @@ THREAT_ERRORS = {
     "not there": (None, ["threat.toml"]),
     "not TOML": ("features = [", ["threat.toml", "TOML"]),
     "unknown column": ("[features]\nsize = 1", ["'size'"]),
+    "nested too deep": ("features = " + "[" * 2000, ["threat.toml", "nested"]),
     "negative": ("[features]\nx = -1", ["'x'", "-1"]),
     "unknown class": ("features = 1\nattacking_classes = ['spam']", ["'spam'"]),
 }

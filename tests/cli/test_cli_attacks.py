@@ -99,6 +99,34 @@ class TestThreat:
         assert "empty: no values at all" in text
         assert ThreatModel.from_toml("threat.toml") == ThreatModel(None)
 
+        assert text.count("1 cells are missing: they stay so") == 2
+
+    def test_infinite_numbers(self) -> None:
+        """A whole-number column that held an infinity ended in a traceback."""
+        write_csv(x=[1, 2, float("inf")], y=[float("inf")] * 3, z=[1e300, -1e300, 0.5])
+        result = run("threat", "data.csv", "--output", "threat.toml")
+        assert result.exit_code == 0, result.stderr
+        text = Path("threat.toml").read_text()
+        assert "# 1 values are infinite, which no model takes\n# whole number from 1 to 2, median 1.5" in text
+        assert "# y: all values are infinite" in text
+        assert "# z = 1e+299" in text
+        assert ThreatModel.from_toml("threat.toml") == ThreatModel(None)
+
+    def test_identifiers_are_named_and_not_listed(self) -> None:
+        """Twenty thousand customers were offered as twenty thousand categories to change."""
+        names = [f"customer {k}" for k in range(300)]
+        towns = [f"a town of quite a long name, some {'very ' * 10}{k % 20}" for k in range(300)]
+        write_csv(customer=names, town=towns)
+        assert run("threat", "data.csv", "--output", "threat.toml").exit_code == 0
+        text = Path("threat.toml").read_text()
+        assert "300 different values in 300 cells, such as customer 0, customer 1, customer 2, ..." in text
+        assert "identifiers" in text
+        assert "--ignore customer" in text
+        assert "# customer = " not in text
+        assert f"20 categories: {towns[0][:37]}... (15), " in text
+        assert text.count("(15)") == 12
+        assert "and 8 more" in text
+
     def test_names_cannot_break_out_of_their_comment(self) -> None:
         pd.DataFrame({"a\nb = 1": [1.0, 2.0], "c": ["x\ny = 2", "z"]}).to_parquet("d.parquet")
         assert run("threat", "d.parquet", "--output", "t.toml").exit_code == 0

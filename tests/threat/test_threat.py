@@ -148,6 +148,18 @@ class TestSpellings:
         assert repr(ThreatModel([(-0.0, 1)])) == "ThreatModel([(0.0, 1.0)])"
         assert repr(ThreatModel()) == repr(ThreatModel({})) == "ThreatModel(None)"
 
+    def test_repr_of_a_wide_table_is_short(self):
+        """Fifty-five columns filled a notebook's screen whenever a model was shown."""
+        threat = ThreatModel({f"column {k}": k for k in range(55)}, attacking_classes=list(range(11)))
+        assert repr(threat) == (
+            "ThreatModel({'column 0': None, 'column 1': 1.0, 'column 2': 2.0, 'column 3': 3.0, 'column 4': 4.0, "
+            "'column 5': 5.0, 'column 6': 6.0, 'column 7': 7.0, ... 47 more}, "
+            "attacking_classes=[0, 1, 2, 3, 4, 5, 6, 7, ... 3 more])"
+        )
+        assert repr(ThreatModel([1.0] * 11)).endswith("1.0, ... 3 more])")
+        assert "more" not in repr(ThreatModel([1.0] * 10))
+        assert "... 192 more" in repr(ThreatModel({"c": {"a": [f"b{k}" for k in range(200)]}}))
+
 
 class TestValue:
     @given(TABLES, CLASSES)
@@ -520,6 +532,12 @@ class TestToml:
     def test_integer_keys_still_find_their_column(self):
         threat = ThreatModel.parse(ThreatModel({1: 0.5}).to_toml())
         assert threat.resolve(Schema.numeric(2)).left.tolist() == [0, 0.5]
+
+    def test_brackets_without_end(self):
+        """Two thousand opening brackets were a RecursionError."""
+        for text in ("features = " + "[" * 2000, "features = " + "{a = " * 2000):
+            with pytest.raises(ValueError, match="nested"):
+                ThreatModel.parse(text)
 
     def test_a_file_a_person_might_write(self):
         threat = ThreatModel.parse("""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -17,14 +19,18 @@ from hardwood.threat.spelling import plain, toml_key, toml_value
 THREAT = "TOML: what the attacker can do to each column."
 EPSILON = "Or: how far every number can be moved."
 
-_SHOWN = 12
+_SHOWN = 12  # categories
+_SHOWN_IDENTIFIERS = 3
+_LONGEST = 40  # characters of a category
+_LARGEST_WHOLE = 2**63 - 1  # in TOML
 _SPELLINGS = """\
 # To let the attacker change a column, take the "# " off the line with its name and say how, in the units of the column:
 #   0.5                  move it by up to 0.5, up or down
 #   [0.5, 2.0]           down by up to 0.5, up by up to 2.0
 #   ">"  "<"  "<>"       up, down, either way without limit; "<>" also turns any category into any other
 #   { red = ["blue"] }   turn the category red into blue
-# A column that is not named cannot be changed.
+# A column that is not named cannot be changed. A cell that is missing stays missing, and none can be made missing.
+# A category must be one of the table; unseen_categories = "ignore" or "allow" is for those that are not.
 """
 
 
@@ -77,40 +83,68 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
     else:
         labels = table[target]
         counts = (labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str)).value_counts()
-        yield _comment(f"The classes of {target}: {_counts(counts)}.")
+        yield _comment(f"The classes of {target}: {_counts(counts) or 'none, all cells are missing'}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
-        yield f"# attacking_classes = {toml_value([plain(counts.index[-1])])}"
+        yield f"# attacking_classes = {toml_value([plain(label) for label in counts.index[-1:]])}"
     yield "\n[features]"
     for name in table.columns:
         if name != target:
             yield ""
             yield from _describe_column(table[name].dropna(), str(name))
+            if missing := int(table[name].isna().sum()):
+                yield _comment(f"{missing:,} cells are missing: they stay so, and no others become missing")
 
 
 def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
+    """Say what is in a column, and how an attacker could be given it."""
     if column.empty:
         yield _comment(f"{name}: no values at all")
+    elif column.dtype.kind in "iuf":
+        yield from _describe_numbers(column.astype(float), name)
+    else:
+        yield from _describe_categories(column.astype(str).value_counts(), len(column), name)
+
+
+def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
+    finite = column[np.isfinite(column)]
+    if finite.empty:
+        yield _comment(f"{name}: all values are infinite, which no model takes")
         return
-    if column.dtype.kind in "iuf":
-        low, median, high = column.quantile([0.0, 0.5, 1.0])
-        kind = "whole number" if (column == column.round()).all() else "number"
-        spread = float(column.std(ddof=0))
-        yield _comment(f"{kind} from {low:g} to {high:g}, median {median:g}, standard deviation {spread:.3g}")
-        tenth = 0.1 * (spread or abs(high) or 1.0)
-        step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
-        yield f"# {toml_key(name)} = {toml_value(step)}"
+    if len(finite) < len(column):
+        yield _comment(f"{len(column) - len(finite):,} values are infinite, which no model takes")
+    low, median, high = finite.quantile([0.0, 0.5, 1.0])
+    kind = "whole number" if (finite == finite.round()).all() else "number"
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(finite.std(ddof=0))
+    yield _comment(f"{kind} from {low:g} to {high:g}, median {median:g}, standard deviation {spread:.3g}")
+    tenth = 0.1 * (spread or abs(high) or 1.0)
+    if not math.isfinite(tenth):  # the squares of very large numbers are too large
+        tenth = 0.1 * high
+    step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
+    yield f"# {toml_key(name)} = {toml_value(float(step) if abs(step) > _LARGEST_WHOLE else step)}"
+
+
+def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterator[str]:
+    if len(counts) > max(_SHOWN, 0.5 * n_values):
+        examples = ", ".join(map(_shorten, counts.index[:_SHOWN_IDENTIFIERS]))
+        yield _comment(f"{len(counts):,} different values in {n_values:,} cells, such as {examples}, ...")
+        yield _comment(f"probably identifiers, which say nothing of new rows: hardwood fit --ignore {name}")
         return
-    counts = column.astype(str).value_counts()
-    categories = f"{len(counts)} categor{'y' if len(counts) == 1 else 'ies'}"
-    yield _comment(f"{categories}: {_counts(counts)}")
+    yield _comment(f"{len(counts):,} categor{'y' if len(counts) == 1 else 'ies'}: {_counts(counts)}")
     first = str(counts.index[0])
-    other = str(counts.index[1]) if len(counts) > 1 else "another"
+    other = str(counts.index[1]) if len(counts) > 1 else first
     yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
 
 
 def _counts(counts: pd.Series) -> str:
-    shown = [f"{label} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
-    return ", ".join(shown if len(counts) <= _SHOWN else [*shown, "..."])
+    shown = [f"{_shorten(label)} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
+    return ", ".join(shown if len(counts) <= _SHOWN else [*shown, f"and {len(counts) - _SHOWN:,} more"])
+
+
+def _shorten(label: object) -> str:
+    """Return a label of readable length."""
+    text = str(label)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _comment(text: str) -> str:

@@ -15,6 +15,8 @@ from hardwood.table.columns import Label
 _SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
 # "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
 INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
+# Entries that a threat model is shown with; a few dozen columns would fill a notebook's screen.
+_SHOWN = 10
 ONE_FEATURE = "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
 _ALL_FEATURES = "give a distance >= 0, '<', '>', '<>', None, one entry per feature or a dict"
 
@@ -128,6 +130,21 @@ def with_string_keys(spelling: Any) -> Any:
     if isinstance(spelling, list):
         return [with_string_keys(entry) for entry in spelling]
     return spelling
+
+
+def abbreviate(value: Any) -> str:
+    """Return what `repr` does, but only the first of more than some entries: a table may have hundreds of columns."""
+    if isinstance(value, dict):
+        return "{" + _list_some([f"{key!r}: {abbreviate(entry)}" for key, entry in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + _list_some([abbreviate(entry) for entry in value]) + "]"
+    return repr(value)
+
+
+def _list_some(entries: list[str]) -> str:
+    if len(entries) <= _SHOWN:
+        return ", ".join(entries)
+    return ", ".join([*entries[: _SHOWN - 2], f"... {len(entries) - _SHOWN + 2} more"])
 
 
 def toml_value(value: Any) -> str:

@@ -30,6 +30,7 @@ from hardwood.threat.resolve import (
     resolve_rules,
 )
 from hardwood.threat.spelling import (
+    abbreviate,
     plain,
     read_classes,
     scale,
@@ -168,11 +169,11 @@ class ThreatModel:
         return self._unseen_categories
 
     def __repr__(self) -> str:
-        shown = [] if self._features is None and self._rules else [repr(self._features)]
+        shown = [] if self._features is None and self._rules else [abbreviate(self._features)]
         options = list(self._options().items())
         if self._rules:  # right before the budget that is spent on them
             options.insert([key for key, _ in options].index("budget"), ("rules", self.rules))
-        shown += [f"{key}={value!r}" for key, value in options]
+        shown += [f"{key}={abbreviate(value)}" for key, value in options]
         return f"ThreatModel({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -390,6 +391,8 @@ class ThreatModel:
             record = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"not valid TOML: {error}") from None
+        except RecursionError:
+            raise ValueError("brackets are nested too deep for a threat model") from None
         known = ("features", "attacking_classes", "rules", "budget", "repeat", "unseen_categories")
         for key in record:
             if key not in known:
