@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from hardwood import RobustTreeClassifier, adversarial_accuracy, load_dataset
 from hardwood.cli.app import app
 from hardwood.plot import plot_adversarial_gini, save_picture
-from hardwood.plot.adversarial_gini import SplitCounts
+from hardwood.plot.paper.adversarial_gini import SplitCounts
 from hardwood.reproduction import Experiment, Outcome, write_report
 from hardwood.reproduction.black_box import BlackBoxPlan, Susceptibility, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, judge

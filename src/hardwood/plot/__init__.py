@@ -1,14 +1,14 @@
 """Pictures of models under attack. The only room that imports matplotlib."""
 
-from hardwood.plot.adversarial_gini import plot_adversarial_gini, plot_concavity
 from hardwood.plot.backend import check_can_draw
-from hardwood.plot.black_box import plot_black_box
 from hardwood.plot.curve import RobustnessCurveDisplay, save_robustness_curve
 from hardwood.plot.example import AdversarialExampleDisplay
+from hardwood.plot.paper.adversarial_gini import plot_adversarial_gini, plot_concavity
+from hardwood.plot.paper.black_box import plot_black_box
+from hardwood.plot.paper.scores import plot_average_scores, plot_rho, plot_run_times
+from hardwood.plot.paper.threat_models import plot_threat_models, save_threat_models
 from hardwood.plot.pictures import save_picture
 from hardwood.plot.regions import DecisionRegionDisplay
-from hardwood.plot.scores import plot_average_scores, plot_rho, plot_run_times
-from hardwood.plot.threat_models import plot_threat_models, save_threat_models
 
 __all__ = [
     "AdversarialExampleDisplay",

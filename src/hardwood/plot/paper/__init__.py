@@ -1,0 +1,1 @@
+"""Figures of the GROOT paper: its idea, its toy tables, its scores."""
