@@ -25,6 +25,7 @@ from hardwood.plot import (
     save_robustness_curve,
     save_threat_models,
 )
+from hardwood.plot.regions import COLORS
 
 mpl.use("Agg")
 
@@ -119,6 +120,27 @@ def test_plot_draws_on_the_axes_it_is_given():
     figure.canvas.draw()
 
 
+def test_regions_have_a_legend():
+    """A new user could not tell which colour was which class, nor what hollow dots were."""
+    X, y = make_data(6)
+    model = RobustTreeClassifier(0.5, max_depth=2).fit(X, np.where(y == 1, "fraud", "honest"))
+    display = DecisionRegionDisplay.from_estimator(model, X, np.where(y == 1, "fraud", "honest"))
+    assert display.fooled.any()
+
+    def labels(**options):
+        legend = display.plot(**options).ax_.get_legend()
+        return [text.get_text() for text in legend.get_texts()]
+
+    assert labels() == ["fraud", "honest", "wrong under attack"]
+    assert labels(reach_of=[0]) == ["fraud", "honest", "wrong under attack", "reach"]
+    assert display.plot(legend=False).ax_.get_legend() is None
+    dots = display.plot().ax_.get_legend().legend_handles
+    assert [dot.get_color() for dot in dots[:2]] == list(COLORS[:2])
+    calm = DecisionRegionDisplay.from_estimator(model, X[~display.fooled], model.predict(X[~display.fooled]), threat=0)
+    assert not calm.fooled.any()
+    assert "wrong under attack" not in [text.get_text() for text in calm.plot().ax_.get_legend().get_texts()]
+
+
 def test_models_that_cannot_be_drawn():
     X, y = make_data(7)
     three = np.column_stack([X, X[:, 0]])
@@ -177,6 +199,27 @@ def test_a_curve_is_that_of_the_report():
     trained = RobustnessCurveDisplay.from_estimator(model, X, y, epsilons=[0.5, 2.0])
     assert trained.lower.tolist() == display.lower.tolist()
     assert trained.name == "RobustTreeClassifier"
+
+
+def test_the_legend_names_no_area_that_is_not_drawn():
+    """Where every row can be right under attack, there was a grey patch in the legend and none in the picture."""
+    X, y = np.array([[0.0], [1.0], [5.0], [6.0]]), [0, 0, 1, 1]
+    model = RobustTreeClassifier(1.0).fit(X, y)
+    display = RobustnessCurveDisplay.from_estimator(model, X, y, epsilons=[0.5]).plot()
+    assert display.ceiling.tolist() == [1.0] * 3
+    assert sorted(display.ax_.get_legend_handles_labels()[1]) == ["RobustTreeClassifier", "constant classifier"]
+    assert len(display.ax_.collections) == 0
+
+
+def test_a_ceiling_that_is_an_interval_is_drawn_as_one():
+    X, y = make_data(8)
+    model = RobustTreeClassifier(0.25, max_depth=3).fit(X, y)
+    display = RobustnessCurveDisplay.from_estimator(model, X, y, epsilons=[0.5], ceiling_time_limit=0).plot()
+    assert (display.ceiling_lower < display.ceiling).all()
+    labels = display.ax_.get_legend_handles_labels()[1]
+    assert "perhaps no classifier (time ran out)" in labels
+    assert "no classifier gets here" not in labels  # nothing of the kind is proved
+    display.figure_.canvas.draw()
 
 
 def test_several_curves_on_one_axes():

@@ -38,6 +38,8 @@ class RobustnessCurveDisplay:
         The accuracy of a constant classifier.
     name : str
         What the curve is called in the legend.
+    ceiling_lower : ndarray or None
+        How low the ceiling might be, at each epsilon: as `ceiling`, unless time ran out while it was worked out.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class RobustnessCurveDisplay:
     ceiling: np.ndarray | None
     constant: float
     name: str
+    ceiling_lower: np.ndarray | None = None
 
     @classmethod
     def from_estimator(
@@ -109,7 +112,8 @@ class RobustnessCurveDisplay:
         """
         bounds = [report.accuracy_at(epsilon) for epsilon in report.epsilons]
         lower, upper = (np.array(side) for side in zip(*bounds, strict=True))
-        return cls(report.epsilons, lower, upper, report.ceilings, report.constant_accuracy, name)
+        ceilings = report.ceilings, report.ceilings_lower
+        return cls(report.epsilons, lower, upper, ceilings[0], report.constant_accuracy, name, ceilings[1])
 
     def plot(self, ax: Any = None, *, color: str | None = None) -> RobustnessCurveDisplay:
         """Draw the curve; a band where rows are undecided.
@@ -146,10 +150,13 @@ class RobustnessCurveDisplay:
         return self
 
     def _draw_surroundings(self, ax: Any) -> None:
-        if self.ceiling is not None:
-            grey = {"color": "#E4E4E4", "linewidth": 0, "zorder": 0, "label": "no classifier gets here"}
-            ax.fill_between(self.epsilons, self.ceiling, 1.0, **grey)
+        area = {"linewidth": 0, "zorder": 0}
+        if self.ceiling is not None and (self.ceiling < 1.0).any():  # otherwise there is no area to be named
+            ax.fill_between(self.epsilons, self.ceiling, 1.0, color="#E4E4E4", label="no classifier gets here", **area)
             ax.plot(self.epsilons, self.ceiling, color="#B5B5B5", linewidth=1.2, zorder=1)
+        if self.ceiling is not None and self.ceiling_lower is not None and (self.ceiling_lower < self.ceiling).any():
+            doubt = {"color": "#F2F2F2", "label": "perhaps no classifier (time ran out)"}
+            ax.fill_between(self.epsilons, self.ceiling_lower, self.ceiling, **doubt, **area)
         dashed = {"linestyle": (0, (4, 3)), "linewidth": 1.2, "zorder": 1, "label": "constant classifier"}
         ax.axhline(self.constant, color=_GREY, **dashed)
         ax.axvline(1.0, color="#CCCCCC", linewidth=1.0, zorder=1)

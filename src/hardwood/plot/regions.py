@@ -124,6 +124,7 @@ class DecisionRegionDisplay:
         *,
         colors: Sequence[str] = COLORS,
         reach_of: Sequence[int] = (),
+        legend: bool = True,
     ) -> DecisionRegionDisplay:
         """Draw regions and samples; samples that the attacker gets past the model are hollow.
 
@@ -135,6 +136,8 @@ class DecisionRegionDisplay:
             One colour per class.
         reach_of : sequence of int, default=()
             Rows whose reach is drawn: a box of every place the attacker can move the sample to.
+        legend : bool, default=True
+            Whether to say above the picture which colour is which class and what hollow dots and boxes are.
 
         Returns
         -------
@@ -142,11 +145,13 @@ class DecisionRegionDisplay:
             This display, with the axes it drew on in `ax_` and their figure in `figure_`.
         """
         if ax is None:
-            ax = matplotlib_module("pyplot").subplots()[1]
+            ax = matplotlib_module("pyplot").subplots(layout="constrained")[1]
         self._draw_regions(ax, colors)
         for row in reach_of:
             self._draw_reach(ax, row, colors[self.class_index[row]])
         self._draw_samples(ax, colors)
+        if legend:
+            self._draw_legend(ax, colors, has_reach=len(reach_of) > 0)
         ax.set(
             xlim=self.edges[0][[0, -1]],
             ylim=self.edges[1][[0, -1]],
@@ -194,6 +199,21 @@ class DecisionRegionDisplay:
             linewidths=np.where(self.fooled, 1.6, 0.6),
             zorder=4,
         )
+
+    def _draw_legend(self, ax: Any, colors: Sequence[str], *, has_reach: bool) -> None:
+        """Name what is there: classes that have a region or a sample, hollow samples, boxes."""
+        lines, patches = matplotlib_module("lines"), matplotlib_module("patches")
+        dot = {"linestyle": "", "marker": "o", "markersize": 6}
+        shown = np.union1d(self.regions, self.class_index)
+        handles = [lines.Line2D([], [], color=colors[k], **dot, label=str(self.classes[k])) for k in shown]
+        if self.fooled.any():
+            hollow = {"markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 1.6}
+            handles.append(lines.Line2D([], [], **dot, **hollow, label="wrong under attack"))
+        if has_reach:
+            box = {"facecolor": "none", "edgecolor": INK, "linestyle": (0, (3, 2))}
+            handles.append(patches.Patch(**box, label="reach"))
+        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+        ax.legend(handles=handles, ncols=2 if len(handles) > 3 else 3, frameon=False, labelcolor=INK, **above)
 
 
 def _check_two_numerical_features(ensemble: TreeEnsemble) -> None:

@@ -92,7 +92,7 @@ def _draw_panel(ax: Any, title: str, threat: Any, natural: RobustTreeClassifier,
     distance = np.linalg.norm(X - _REACH_NEAR, axis=1)
     shown = int(np.argmin(np.where(y == _ATTACKING_CLASS, distance, np.inf)))
     display = DecisionRegionDisplay.from_estimator(model, X, y)
-    display.plot(ax, reach_of=[shown] if threat else [])
+    display.plot(ax, reach_of=[shown] if threat else [], legend=False)
 
     scores = f"adversarial accuracy {adversarial_accuracy(model, X, y, model.threat_):.0%}"
     if threat:
