@@ -103,6 +103,8 @@ def evaluate(
     rows = _Rows(question, settings, interrupted)
     with _timed("search", seconds):
         robust_to, fooled_at = rows.decide(prediction == class_index, grid)
+    if ceilings_lower is not None:  # it is no lower than what this very model keeps
+        ceilings_lower = np.maximum(ceilings_lower, [(robust_to >= epsilon).mean() for epsilon in grid])
     distance = lower = None
     if distances and not rows.interrupted:
         with _timed("distances", seconds):
