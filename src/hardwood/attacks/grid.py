@@ -3,7 +3,7 @@
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.search.cells import Grid, Room, Scratch
+from hardwood._kernels.search.cells import Grid, RowCells, Scratch
 from hardwood._kernels.search.descent import Points
 from hardwood._kernels.search.leaves import LARGEST_FLOAT
 from hardwood.threat import Reach
@@ -33,7 +33,7 @@ def make_grid(prepared: Prepared) -> Grid:
     )
 
 
-def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) -> Room:
+def locate_rows(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) -> RowCells:
     """Return the cells of every row of an encoded matrix, and those that the attacker can move it to."""
     low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, label))
     own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
@@ -48,7 +48,7 @@ def find_rooms(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) 
             own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
     missing = np.isnan(matrix)
     own[missing] = first[missing] = last[missing] = -1
-    return Room(frozen(matrix), own, first, last, reach.open_codes(matrix, label))
+    return RowCells(frozen(matrix), own, first, last, reach.open_codes(matrix, label))
 
 
 def make_scratch(grid: Grid, depth: int) -> Scratch:

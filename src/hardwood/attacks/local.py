@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from hardwood._kernels.search import descent
-from hardwood.attacks.grid import find_rooms, make_grid, make_points, make_scratch
+from hardwood.attacks.grid import locate_rows, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
 from hardwood.verification.search import prepare
@@ -35,20 +35,21 @@ def attack_locally(
     """
     prepared = prepare(ensemble)
     used = prepared.used
-    grid, reach, weight, x = make_grid(prepared), reach.select(used), weight[used], matrix[:, used]
+    grid, reach, weight = make_grid(prepared), reach.select(used), weight[used]
+    x = matrix.take(used, axis=1)  # in the order of rows, whatever the caller's table is in
     found = np.zeros(len(x), dtype=bool)
     examples = np.full_like(x, np.nan)
 
     def attack_chunk(start: int) -> None:
         rows = slice(start, start + CHUNK)
         work = (make_points(grid), make_scratch(grid, ensemble.max_depth), found[rows], examples[rows])
-        rooms = find_rooms(grid, reach, x[rows], label[rows])
+        cells = locate_rows(grid, reach, x[rows], label[rows])
         if method == "heuristic":
-            descent.attack_nearby(grid, rooms, label[rows], NORMS[norm], weight, guess, *work)
+            descent.attack_nearby(grid, cells, label[rows], NORMS[norm], weight, guess, *work)
         elif method == "coordinate":
-            descent.attack_coordinates(grid, rooms, label[rows], weight, *work)
+            descent.attack_coordinates(grid, cells, label[rows], weight, *work)
         else:
-            descent.attack_deeply(grid, rooms, label[rows], weight, *work)
+            descent.attack_deeply(grid, cells, label[rows], weight, *work)
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(attack_chunk, range(0, len(x), CHUNK)))

@@ -32,7 +32,8 @@ class SearchAnswers(NamedTuple):
     status: np.ndarray  # FOUND, NONE or UNFINISHED
     bound: np.ndarray  # an upper bound of the lead of another class over the row's own; or of the sum
     example: np.ndarray
-    certified: np.ndarray  # there is no example nearer than this; by the search, in the L2 norm, squared
+    certified: np.ndarray  # there is no example nearer than this
+    work: np.ndarray  # leaves and cells looked at in branch and bound
 
 
 def ask_where_right(
@@ -46,7 +47,13 @@ def ask_where_right(
     if right.all():
         return ask(matrix, class_index)
     n_rows = len(matrix)
-    answers = SearchAnswers(np.full(n_rows, FOUND), np.full(n_rows, np.inf), matrix.copy(), np.zeros(n_rows))
+    answers = SearchAnswers(
+        status=np.full(n_rows, FOUND),
+        bound=np.full(n_rows, np.inf),
+        example=matrix.copy(),
+        certified=np.zeros(n_rows),
+        work=np.zeros(n_rows, dtype=np.int64),
+    )
     if right.any():
         for of_all, of_some in zip(answers, ask(matrix[right], class_index[right]), strict=True):
             of_all[right] = of_some

@@ -31,6 +31,7 @@ from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 from hardwood.verification.priced import PricedAnswers, attack_priced
 from hardwood.verification.search import RowSearch
+from hardwood.verification.settings import SETTINGS, SearchSettings
 from hardwood.verification.tree_distance import attack_tree
 
 
@@ -41,6 +42,7 @@ class AskSettings(NamedTuple):
     time_limit: float = math.inf  # seconds per row
     n_threads: int = 1
     progress: Progress | None = None
+    search: SearchSettings = SETTINGS  # how the search of several trees spends its time
 
 
 def decide(
@@ -61,13 +63,13 @@ def decide(
     elif settings.method == "milp":
         milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
         found = ask_where_right(milp.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(ensemble, found, milp.interrupted)
+        answers = _read_leads(found, found.bound / -ensemble.divisor, milp.interrupted)
     elif ensemble.n_trees == 1:
         answers = one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
     else:
         search = _search(ensemble, reach, settings)
         found = ask_where_right(search.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(ensemble, found, search.interrupted)
+        answers = _read_leads(found, search.bound_margin(found.bound), search.interrupted)
     found_one = answers.status == FOUND
     output[found_one] = check_examples(ensemble, reach, matrix, answers.example, class_index, found_one)
     upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
@@ -112,7 +114,7 @@ def nearest(
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=False)
         check_examples(ensemble, reach, matrix, priced.example, class_index, priced.status == FOUND)
         return Answers(priced.status, priced.lower_cost, priced.cost, priced.example, priced.interrupted)
-    lower, interrupted = _no_bound(matrix), False
+    lower, interrupted, work = _no_bound(matrix), False, None
     if settings.method == "milp":
         milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
         ask = partial(ask_nearest, milp, norm, weight)
@@ -126,13 +128,13 @@ def nearest(
         search = _search(ensemble, reach, settings, norm, weight)
         ask = partial(search.nearest, guess=first_radius(ensemble, weight, norm))
         said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
-        found, example, interrupted = said.status == FOUND, said.example, search.interrupted
-        lower = np.sqrt(said.certified) if norm == 2 else said.certified
+        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, search.interrupted
+        work = said.work
     check_examples(ensemble, reach, matrix, example, class_index, found)
     upper = _no_bound(matrix)
     upper[found] = measure(example[found], matrix[found], ensemble.schema, norm, weight)
     status = np.select([found, lower == np.inf], [FOUND, NONE], UNFINISHED)
-    return Answers(status, np.minimum(lower, upper), upper, example, interrupted)
+    return Answers(status, np.minimum(lower, upper), upper, example, interrupted, work)
 
 
 def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:
@@ -202,7 +204,8 @@ def _search(
     weight: np.ndarray | None = None,
 ) -> RowSearch:
     weight = np.ones(ensemble.schema.n_features) if weight is None else weight
-    return RowSearch(ensemble, reach, weight, settings.time_limit, settings.n_threads, settings.progress, norm)
+    limit, n_threads, progress = settings.time_limit, settings.n_threads, settings.progress
+    return RowSearch(ensemble, reach, weight, limit, n_threads, progress, norm, settings.search)
 
 
 def _price(
@@ -219,10 +222,10 @@ def _price(
     )
 
 
-def _read_leads(ensemble: TreeEnsemble, found: SearchAnswers, interrupted: bool) -> Answers:
-    """Return margins: how far another class is behind, not ahead."""
+def _read_leads(found: SearchAnswers, lower: np.ndarray, interrupted: bool) -> Answers:
+    """Return margins, which are known from below."""
     upper = np.full(len(found.bound), np.inf)
-    return Answers(found.status, found.bound / -ensemble.divisor, upper, found.example, interrupted)
+    return Answers(found.status, lower, upper, found.example, interrupted, found.work)
 
 
 def _no_bound(matrix: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 from hardwood.verification.search import Prepared, prepare
 
-# Radii to begin with are no larger: their squares are numbers too.
-LARGEST_GUESS = 1e100
+# Radii to begin with are no larger.
+LARGEST_GUESS = 1e300
 
 
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
@@ -48,18 +48,14 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
 
 
 def first_radius(ensemble: TreeEnsemble, weight: np.ndarray, norm: float) -> float:
-    """Return a cost to begin with: half the width of a narrow leaf. Too small costs little, it is doubled.
-
-    As the search has costs: squared distances in the L2 norm.
-    """
+    """Return a distance to begin with: half the width of a narrow leaf. Too small costs little, it is doubled."""
     if norm == 0:
         return np.inf
     prepared, key = prepare(ensemble), weight.tobytes()
     known = prepared.width
     if known is None or known[0] != key:
         known = prepared.width = key, _find_narrow_width(prepared, weight)
-    radius = 0.5 * known[1]
-    return radius**2 if norm == 2 else radius
+    return 0.5 * known[1]
 
 
 def _find_narrow_width(prepared: Prepared, weight: np.ndarray) -> float:

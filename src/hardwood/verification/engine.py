@@ -1,33 +1,36 @@
 """An ensemble and a threat made ready for searching, row by row."""
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
-from hardwood._kernels.search.branching import NARROWINGS
+from hardwood._kernels.search.branching import NARROWED_BESIDES, NARROWED_PER_PRICE
 from hardwood._kernels.search.leaf_boxes import bound_leaves
 from hardwood._kernels.search.leaves import BOUND, FEATURE, LEAF, SIDE, STEP, Model
 from hardwood._kernels.search.state import (
-    ACCOUNT,
     AXIS,
     CELL,
     CHANGE,
-    GATE,
-    LANE,
+    DUAL,
+    INTERVAL,
+    LEAF_DUAL,
     LEVEL,
-    MAX_LANES,
-    NOW,
-    TAKING,
-    TREE,
-    WAY,
+    MARGINAL,
+    MAX_INTERVALS,
+    PAIR,
+    PROGRESS,
+    QUESTION,
+    RADIUS,
+    SPAN,
+    TREE_DUAL,
     Search,
 )
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import find_parents
 from hardwood.table import Schema
-
-# Room that there is for a start: for leaves within reach, and for levels of a search.
-LEAVES, LEVELS = 1024, 64
+from hardwood.verification.settings import SearchSettings
 
 
 def find_trees(ensemble: TreeEnsemble) -> np.ndarray:
@@ -57,6 +60,55 @@ def drop_unused(ensemble: TreeEnsemble) -> tuple[TreeEnsemble, np.ndarray]:
 def _find_cut(ensemble: TreeEnsemble) -> float:
     """Return where a single output turns from one class to the other, in the precision that `choose` compares in."""
     return 0.0 if ensemble.classes is None else float(np.dtype(ensemble.precision).type(ensemble.turning_point))
+
+
+def _find_last_sum(ensemble: TreeEnsemble, cut: float) -> float:
+    """Return the largest sum that is no greater than the cut after the division, in the model's own precision.
+
+    By bisection over all numbers there are: of positive ones the bits are in the order of the numbers.
+    """
+    number = np.dtype(ensemble.precision).type
+    integer = np.int64 if number is np.float64 else np.int32
+    divisor = number(ensemble.divisor)
+
+    def read(bits: int) -> np.floating:
+        value: np.floating = integer(abs(bits)).view(number)
+        return value if bits >= 0 else -value
+
+    high = int(np.finfo(number).max.view(integer))
+    low = -high - 1
+    with np.errstate(over="ignore", under="ignore"):
+        while low < high:
+            middle = (low + high + 1) // 2
+            if read(middle) / divisor <= cut:
+                low = middle
+            else:
+                high = middle - 1
+    return float(read(low))
+
+
+def _round_down(exact: Fraction) -> float:
+    """Return the largest float64 that is no greater."""
+    largest = float(np.finfo(np.float64).max)
+    if abs(exact) > largest:
+        return largest if exact > 0 else -math.inf
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
+
+
+def _find_limits(ensemble: TreeEnsemble, cut: float) -> tuple[float, float]:
+    """Return what leaf values have to exceed for the second class, and what minus their sum has to reach for the first.
+
+    For a single output. Both are rounded down, never to nearest: a cut that vanishes beside a base score must not make
+    a certificate of a tie.
+    """
+    if len(ensemble.base_score) > 1 or ensemble.classes is None:
+        return 0.0, 0.0
+    base = float(ensemble.base_score[0])
+    last = _find_last_sum(ensemble, cut) if math.isfinite(cut) else cut
+    if not math.isfinite(last):
+        return last, -last
+    return _round_down(Fraction(last) - Fraction(base)), _round_down(Fraction(base) - Fraction(last))
 
 
 def make_model(ensemble: TreeEnsemble) -> Model:
@@ -91,13 +143,17 @@ def make_model(ensemble: TreeEnsemble) -> Model:
     features["threshold_start"][1:] = features["threshold_end"][:-1]
     features["n_categories"] = n_categories
     features["category_start"] = np.cumsum(n_categories) - n_categories
+    cut = _find_cut(ensemble)
+    limits = _find_limits(ensemble, cut)
     return Model(
         trees=ensemble.trees,
         value=ensemble.value,
         base_score=ensemble.base_score,
         single=ensemble.precision == "float32",
         divisor=float(ensemble.divisor),
-        cut=_find_cut(ensemble),
+        cut=cut,
+        least_rise=limits[0],
+        least_fall=limits[1],
         rank=rank,
         side_start=start,
         sides=sides,
@@ -125,13 +181,15 @@ def measure_leaves(model: Model) -> tuple[np.ndarray, np.ndarray]:
         return axis, thresholds[first[axis] + sides["last"]] - thresholds[first[axis] + sides["first"] - 1]
 
 
-def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
-    """Allocate what one thread needs for rows that reach so many times LEAVES."""
+def make_workspace(model: Model, max_depth: int, settings: SearchSettings, scale: int) -> Search:
+    """Allocate what one thread needs for rows that reach up to `scale` times the first number of leaves."""
     # Each axis has a spare cell.
     features = model.features
     n_thresholds = features["threshold_end"] - features["threshold_start"]
     n_cells = np.concatenate([n_thresholds + 2, np.full(features["n_categories"].sum(), 3)])
-    n_axes, n_leaves, n_levels = len(n_cells), LEAVES * scale, LEVELS * scale
+    n_axes, n_leaves, n_levels = len(n_cells), settings.first_leaves * scale, settings.first_levels * scale
+    n_trees = len(model.trees.root)
+    n_narrowings = (NARROWED_PER_PRICE * settings.prices + NARROWED_BESIDES) * n_axes
     axes = np.zeros(n_axes, dtype=AXIS)
     axes["start"] = np.cumsum(n_cells) - n_cells
     return Search(
@@ -139,22 +197,25 @@ def make_workspace(ensemble: TreeEnsemble, model: Model, scale: int) -> Search:
         leaf_cost=np.zeros(n_leaves),
         bounds=np.zeros(8 * n_leaves + n_axes, dtype=BOUND),
         slots=np.zeros(4 * n_leaves, dtype=np.int32),
-        marks=np.zeros(4 * (ensemble.n_trees + 2) * scale, dtype=np.int32),
+        marks=np.zeros(4 * (n_trees + 2) * scale, dtype=np.int32),
         axes=axes,
         levels=np.zeros(n_levels, dtype=LEVEL),
-        changes=np.zeros(LEVELS * scale + 2 * NARROWINGS * n_axes, dtype=CHANGE),
+        changes=np.zeros(n_levels + 2 * n_narrowings, dtype=CHANGE),
         cells=np.zeros(n_cells.sum(), dtype=CELL),
-        now=np.zeros(1, dtype=NOW),
-        point=np.empty(ensemble.schema.n_features),
-        output=np.empty(len(ensemble.base_score)),
-        entries=np.zeros(ensemble.n_trees, dtype=np.int32),
-        stack=np.zeros(ensemble.max_depth + 2, dtype=STEP),
-        gates=np.zeros(2 * n_leaves, dtype=GATE),
-        lanes=np.zeros(8 * n_leaves, dtype=LANE),
-        ways=np.zeros(16 * n_leaves, dtype=WAY),
-        accounts=np.zeros(n_leaves, dtype=ACCOUNT),
-        trees=np.zeros(ensemble.n_trees, dtype=TREE),
-        takings=np.zeros(n_cells.sum(), dtype=TAKING),
-        table=np.empty(2 * MAX_LANES**2),
+        question=np.zeros(1, dtype=QUESTION),
+        progress=np.zeros(1, dtype=PROGRESS),
+        radius=np.zeros(1, dtype=RADIUS),
+        point=np.empty(len(features)),
+        output=np.empty(len(model.base_score)),
+        entries=np.zeros(n_trees, dtype=np.int32),
+        stack=np.zeros(max_depth + 2, dtype=STEP),
+        dual=np.zeros(1, dtype=DUAL),
+        pairs=np.zeros(2 * n_leaves, dtype=PAIR),
+        intervals=np.zeros(8 * n_leaves, dtype=INTERVAL),
+        spans=np.zeros(16 * n_leaves, dtype=SPAN),
+        leaf_duals=np.zeros(n_leaves, dtype=LEAF_DUAL),
+        tree_duals=np.zeros(n_trees, dtype=TREE_DUAL),
+        marginals=np.zeros(n_cells.sum(), dtype=MARGINAL),
+        table=np.empty(2 * MAX_INTERVALS**2),
         runs=np.empty(n_cells.max() * int(n_cells.max()).bit_length()),
     )

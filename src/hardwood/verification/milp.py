@@ -164,6 +164,7 @@ class Milp:
             bound=np.full(n_rows, np.inf),
             example=np.full_like(matrix, np.nan),
             certified=np.zeros(n_rows),
+            work=np.zeros(n_rows, dtype=np.int64),
         )
 
         def ask_about(i: int) -> None:

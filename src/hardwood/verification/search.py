@@ -4,35 +4,41 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hardwood._kernels.compiling import settle_types
-from hardwood._kernels.search import rows as search_kernels
-from hardwood._kernels.search.branching import CROWDED, FOUND, UNFINISHED
+from hardwood._kernels.search import branching, decisions, distances, dual_bounds
 from hardwood._kernels.search.leaves import Model
-from hardwood._kernels.search.state import ANY, CHEAPEST, LARGEST, Search
+from hardwood._kernels.search.radius import INFINITY_NORM
+from hardwood._kernels.search.rows import ROW, Task
+from hardwood._kernels.search.state import (
+    ANY,
+    ASCEND,
+    BRANCH,
+    CHEAPEST,
+    CROWDED,
+    FOUND,
+    LARGEST,
+    UNFINISHED,
+    WIDEN,
+    Search,
+)
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
 from hardwood.verification.answers import SearchAnswers
 from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
+from hardwood.verification.settings import SETTINGS, SearchSettings
 
-# Leaves looked at between two looks at the clock: some ten milliseconds.
-WORK = 1_000_000
-# After so many leaves a distance is not an easy one: a millisecond or less.
-PATIENCE = 60_000
-# After so many boxes a search is not an easy one, and tolls are worth their while.
-EASY = 100
-# The share of leaves whose values may be others than multiples of a step.
-ODD = 0.02
-# What rows can be moved to, in the columns that the ensemble looks at: see search_kernels.Task.
+# What rows can be moved to, in the columns that the ensemble looks at: see Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
-_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0)], dtype=search_kernels.ROW)
-# Rows handed to a thread at a time.
-CHUNK = 16
+_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0, np.inf, 0)], dtype=ROW)
+# A cost is exact within this factor of 1: squares, and sums of some, are numbers.
+SAFE_FACTOR = 2.0**800
+# Powers of two that distances are scaled by; larger ones would not be numbers.
+LARGEST_EXPONENT = 1000
 
 
 class Rounding(NamedTuple):
@@ -48,6 +54,8 @@ class Rounding(NamedTuple):
         The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`, and
         that of a single one is `vote` plus one. The stride is the step, or twice as much: where each tree leads by an
         odd number of steps, as one that votes does.
+    largest : float
+        No output is larger before the division.
     """
 
     doubt: float
@@ -55,9 +63,10 @@ class Rounding(NamedTuple):
     stride: float
     offset: float
     vote: float
+    largest: float
 
 
-def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
+def measure_rounding(ensemble: TreeEnsemble, odd_share: float = SETTINGS.odd_share) -> Rounding:
     """Return what rounding can do to sums of leaf values, by the standard bound on the error of summing.
 
     Forests of pure leaves have exact sums: multiples of one power of two that are small enough. Most full-grown forests
@@ -75,7 +84,7 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     whole = counts == np.floor(counts)
     bits = np.where(whole, counts, 0.0).astype(np.int64)
     divisors = np.where(bits == 0, np.where(whole, np.iinfo(np.int64).max, 0), bits & -bits).min(axis=1)
-    common = min(int(np.quantile(divisors[:-1], ODD, method="lower")), int(divisors[-1]))
+    common = min(int(np.quantile(divisors[:-1], odd_share, method="lower")), int(divisors[-1]))
     step = unit * common if 0 < common < np.iinfo(np.int64).max else 0.0
     doubt = 2.0 * (ensemble.n_trees + 2) * 0.5 * float(np.finfo(ensemble.precision).eps) * total
     if bool((divisors > 0).all()):
@@ -83,21 +92,21 @@ def measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     lead = value[:, 0] if value.shape[1] == 1 else value[:, 1] - value[:, 0]
     is_vote = (np.remainder(lead, 2.0 * step) == step) if step > 0.0 else np.zeros(len(lead), dtype=bool)
     if value.shape[1] <= 2 and bool((is_vote | (divisors[:-1] < common)).all()) and is_vote.any():
-        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2), step)
-    return Rounding(doubt, step, step, 0.0, 0.0)
+        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2), step, total)
+    return Rounding(doubt, step, step, 0.0, 0.0, total)
 
 
 @dataclass
 class Prepared:
-    """What searching an ensemble takes, made once for each."""
+    """What searching an ensemble takes, made once for each and kept with it."""
 
-    ensemble: TreeEnsemble  # of the columns alone that it looks at
-    used: np.ndarray  # these columns
-    model: Model
+    used: np.ndarray  # the columns that the ensemble looks at
+    model: Model  # the ensemble of these columns alone
+    max_depth: int
     rounding: Rounding
     widths: tuple[np.ndarray, np.ndarray]  # of some leaves: feature, and how wide the leaf is there
-    spare: list[tuple[int, Search]]  # of threads that are done, with their scale
-    search_rows: Callable | None = None  # the kernel, for the types that it is always called with
+    spare: list[tuple[int, Search]] = field(default_factory=list)  # of threads that are done, with their scale
+    kernels: dict[Any, Callable] = field(default_factory=dict)  # as compiled for the types they are always called with
     # Whoever asks row by row asks with the same threat and the same weights every time.
     asked: tuple[Reach, Reach] | None = None  # the last reach, and what is left of it in these columns
     width: tuple[bytes, float] | None = None  # the last weights, and what it costs to go through a narrow leaf
@@ -111,17 +120,39 @@ class Prepared:
             known = self.asked = reach, reach.select(self.used)
         return known[1]
 
+    def run(self, kernel: Any, *arguments: Any) -> Any:
+        """Call a kernel, compiled or loaded if this is the first time."""
+        compiled = self.kernels.get(kernel)
+        if compiled is None:
+            compiled = self.kernels[kernel] = settle_types(kernel, *arguments)
+        return compiled(*arguments)
 
-_prepared: WeakKeyDictionary[TreeEnsemble, Prepared] = WeakKeyDictionary()
+    def take_workspace(self, settings: SearchSettings) -> tuple[int, Search]:
+        """Return room to search in, and its scale: one that a thread has left, or a new one."""
+        try:  # not "if there is one": another thread may take the last one in between
+            return self.spare.pop()
+        except IndexError:
+            return 1, make_workspace(self.model, self.max_depth, settings, 1)
+
+    def enlarge(self, scale: int, search: Search, settings: SearchSettings) -> tuple[int, Search]:
+        """Return twice the room, with all that was in it."""
+        larger = make_workspace(self.model, self.max_depth, settings, 2 * scale)
+        for array, before in zip(larger, search, strict=True):
+            array[: len(before)] = before
+        return 2 * scale, larger
 
 
-def prepare(ensemble: TreeEnsemble) -> Prepared:
+def prepare(ensemble: TreeEnsemble, settings: SearchSettings = SETTINGS) -> Prepared:
     """Lay an ensemble out for searching, or take what was laid out before."""
-    if ensemble not in _prepared:
+    odd_share = settings.odd_share
+
+    def lay_out(ensemble: TreeEnsemble) -> Prepared:
         narrow, used = drop_unused(ensemble)
         model = make_model(narrow)
-        _prepared[ensemble] = Prepared(narrow, used, model, measure_rounding(narrow), measure_leaves(model), [])
-    return _prepared[ensemble]
+        return Prepared(used, model, narrow.max_depth, measure_rounding(narrow, odd_share), measure_leaves(model))
+
+    prepared: Prepared = ensemble.remember((Prepared, odd_share), lay_out)
+    return prepared
 
 
 @dataclass
@@ -135,14 +166,15 @@ class RowSearch:
     n_threads: int = 1
     progress: Callable[[int, int], object] | None = None
     norm: float = np.inf
+    settings: SearchSettings = SETTINGS
 
     def __post_init__(self) -> None:
-        self._prepared = prepare(self.ensemble)
+        self._prepared = prepare(self.ensemble, self.settings)
         used = self._prepared.used
         self._narrow = len(used) < self.ensemble.schema.n_features
         self._reach = self._prepared.narrow(self.reach)
         self._weight = self.weight[used]
-        self._norm = search_kernels.INFINITY_NORM if self.norm == np.inf else int(self.norm)
+        self._norm = INFINITY_NORM if self.norm == np.inf else int(self.norm)
         # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
         ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
@@ -159,43 +191,98 @@ class RowSearch:
         """How far sums of leaf values may be from the model's own."""
         return self._prepared.rounding.doubt
 
+    def bound_margin(self, bound: np.ndarray) -> np.ndarray:
+        """Return what no margin of the model's own outputs is below, from bounds of another class's lead.
+
+        Bounds are of sums in float64; the model adds up and divides in its own precision.
+        """
+        divisor, roundoff = self.ensemble.divisor, float(np.finfo(self.ensemble.precision).eps)
+        lower = -(bound + self.doubt) / divisor
+        if self.doubt == 0.0 and divisor == 1.0:
+            return lower
+        return lower - roundoff * np.abs(lower) - 2.0 * roundoff * self._prepared.rounding.largest / divisor
+
     def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
-        return self._run(ANY, matrix, label, box=box)
-
-    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> SearchAnswers:
-        """Find the nearest example of every row; `guess` is a radius to begin with."""
-        return self._run(CHEAPEST, matrix, label, guess)
+        return self._run(self.make_task(ANY, matrix, label, box=box), matrix)
 
     def extreme(self, matrix: np.ndarray, sign: int) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
-        return self._run(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign)
+        return self._run(self.make_task(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign), matrix)
 
-    def _run(
+    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> SearchAnswers:
+        """Find the nearest example of every row; `guess` is a distance to begin with.
+
+        Costs are scaled so that the guess is about 1. Where an example turns out to be so near or so far that costs
+        next to its own leave the range of numbers, the row is asked about again, scaled to the example.
+        """
+        task = self.make_task(CHEAPEST, matrix, label, guess=guess)
+        answers = self._run(task, matrix)
+        for row in np.flatnonzero((task.each["status"] == FOUND) & ~_is_safe(task.each["cost"])):
+            here, size = slice(row, row + 1), np.inf
+            nearer = self._measure_size(matrix[here], answers.example[here])
+            while 0.0 < nearer < size and not self.interrupted:
+                size = nearer
+                task = self.make_task(CHEAPEST, matrix[here], label[here], guess=size)
+                again = self._run(task, matrix[here])
+                for of_all, of_one in zip(answers, again, strict=True):
+                    of_all[here] = of_one
+                nearer = 0.0 if _is_safe(task.each["cost"][0]) else self._measure_size(matrix[here], again.example)
+        return answers
+
+    def _measure_size(self, row: np.ndarray, example: np.ndarray) -> float:
+        """Return the largest weighted change of a row: its distance, but for a small factor."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            change = np.nan_to_num(np.abs(example - row))[0]
+            categorical = list(self.ensemble.schema.categorical)
+            change[categorical] = change[categorical] != 0.0
+            return float(np.nan_to_num(change * self.weight).max())
+
+    def make_task(
         self,
         goal: int,
         matrix: np.ndarray,
         label: np.ndarray,
-        guess: float = 0.0,
+        *,
+        guess: float = 1.0,
         sign: int = 1,
         box: Box | None = None,
-    ) -> SearchAnswers:
-        n_rows = len(matrix)
+    ) -> Task:
+        """Put a question as kernels take it."""
         x = matrix.take(self.used, axis=1)  # the caller's own may be read-only, which is another type to the kernel
         low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
-        each = _UNKNOWN.repeat(n_rows)
-        each["label"], each["distance"] = label, guess
+        scale = 2.0 ** find_exponent(guess)
+        each = _UNKNOWN.repeat(len(x))
+        each["label"], each["guess"] = label, (guess * scale) ** 2 if self._norm == 2 else guess * scale
         example = np.empty(x.shape)
         example.fill(np.nan)
-        task = search_kernels.Task(
-            x, low, high, allowed, each, example, self._weight, self._norm, goal, sign,
-            *self._prepared.rounding, self._rounding,
-            max_work=0 if self.time_limit == 0 else WORK,
-            patience=PATIENCE,
-            easy=EASY,
-        )  # fmt: skip
+        rounding = self._prepared.rounding
+        return Task(
+            x=x,
+            low=low,
+            high=high,
+            allowed=allowed,
+            each=each,
+            example=example,
+            weight=self._weight,
+            scale=scale,
+            norm=self._norm,
+            goal=goal,
+            sign=sign,
+            doubt=rounding.doubt,
+            step=rounding.step,
+            stride=rounding.stride,
+            offset=rounding.offset,
+            vote=rounding.vote,
+            rounding=self._rounding,
+            max_work=0 if self.time_limit == 0 else self.settings.clock_work,
+            settings=self.settings,
+        )
+
+    def _run(self, task: Task, matrix: np.ndarray) -> SearchAnswers:
+        """Ask about all rows of a task; `matrix` has all columns of them."""
+        n_rows, done = len(matrix), 0
         self._stop = self.interrupted = False
-        done = 0
         try:
             for size in self._run_chunks(task, n_rows):
                 done += size
@@ -203,10 +290,12 @@ class RowSearch:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
             self.interrupted = True  # what has been decided is kept; the rest stays unknown
-        status = each["status"]
+        status, certified, example = task.each["status"], task.each["certified"], task.example
         if self._narrow:
-            example = self._widen(matrix, example, (status == FOUND) | (goal == LARGEST))
-        return SearchAnswers(status, each["bound"], example, each["certified"])
+            example = self._widen(matrix, example, (status == FOUND) | (task.goal == LARGEST))
+        if task.goal == CHEAPEST:
+            certified = (np.sqrt(certified) if self._norm == 2 else certified) / task.scale
+        return SearchAnswers(status, task.each["bound"], example, certified, task.each["work"])
 
     def _widen(self, matrix: np.ndarray, narrow: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Return the examples that were found with the columns that the ensemble does not look at, as they are."""
@@ -218,15 +307,16 @@ class RowSearch:
             example[~found] = np.nan
         return example
 
-    def _run_chunks(self, task: search_kernels.Task, n_rows: int) -> Iterator[int]:
+    def _run_chunks(self, task: Task, n_rows: int) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
-        starts = range(0, n_rows, CHUNK)
+        step = self.settings.rows_per_call
+        starts = range(0, n_rows, step)
         if self.n_threads == 1 or len(starts) == 1:
             for start in starts:
-                yield self._run_chunk(task, start, min(start + CHUNK, n_rows))
+                yield self._run_chunk(task, start, min(start + step, n_rows))
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            jobs = [pool.submit(self._run_chunk, task, start, min(start + CHUNK, n_rows)) for start in starts]
+            jobs = [pool.submit(self._run_chunk, task, start, min(start + step, n_rows)) for start in starts]
             try:
                 for job in jobs:
                     yield job.result()
@@ -236,32 +326,47 @@ class RowSearch:
                     job.cancel()
                 raise
 
-    def _run_chunk(self, task: search_kernels.Task, first: int, last: int) -> int:
-        """Work through the rows of one chunk; how many there are."""
-        prepared = self._prepared
-        ensemble, model, spare = prepared.ensemble, prepared.model, prepared.spare
-        scale, work = spare.pop() if spare else (1, make_workspace(ensemble, model, 1))
-        if prepared.search_rows is None:
-            prepared.search_rows = settle_types(search_kernels.search_rows, model, task, first, last, 0, False, work)
-        row, rival, resume, current, since = first, 0, False, -1, 0.0
+    def _run_chunk(self, task: Task, first: int, last: int) -> int:
+        """Work through the rows of one chunk, each by the kernels that it needs; how many there are."""
+        prepared, model = self._prepared, self._prepared.model
+        scale, work = prepared.take_workspace(self.settings)
+        begin = distances.approach_rows if task.goal == CHEAPEST else decisions.decide_rows
+        has_price = task.goal == CHEAPEST and task.norm != INFINITY_NORM
+        row, rival, step, current, since = first, 0, None, -1, 0.0
         while row < last and not self._stop:
-            reason, row, rival = prepared.search_rows(model, task, row, last, rival, resume, work)
-            resume = False
-            if reason in (search_kernels.NO_ROOM, CROWDED):
-                scale, before = 2 * scale, work
-                work = make_workspace(ensemble, model, scale)
-                if reason == CROWDED:  # the search goes on where it was
-                    resume = True
-                    for larger, array in zip(work, before, strict=True):
-                        larger[: len(array)] = array
-                work.now[:] = before.now
-            elif reason == UNFINISHED:
+            if step == BRANCH:
+                reason, row, rival = prepared.run(branching.branch_row, model, task, row, rival, work)
+            elif step == ASCEND:
+                reason = prepared.run(dual_bounds.bound_box, work, self.settings, has_price)
+            elif step == WIDEN:
+                reason = prepared.run(distances.widen_row, model, task, row, work)
+            else:
+                reason, row, rival = prepared.run(begin, model, task, row, last, rival, work)
+            if reason == CROWDED:  # the same once more, with more room
+                scale, work = prepared.enlarge(scale, work, self.settings)
+                continue
+            if reason in (UNFINISHED, WIDEN):
                 now = time.monotonic()
                 if row != current:
                     current, since = row, now
-                if now - since >= self.time_limit:
-                    row, rival = row + 1, 0
-                else:
-                    resume = True
-        spare.append((scale, work))
+                if now - since >= self.time_limit or task.each[row]["work"] >= self.settings.row_work:
+                    row, rival, step = row + 1, 0, None
+                    continue
+            if reason in (BRANCH, ASCEND, WIDEN):
+                step = reason
+            else:
+                step = BRANCH if reason == UNFINISHED or step == ASCEND else None
+        prepared.spare.append((scale, work))
         return last - first
+
+
+def find_exponent(distance: float) -> int:
+    """Return the power of two that scales a distance to about 1; 0 for one that is 0 or infinite."""
+    if not 0.0 < distance < math.inf:
+        return 0
+    return max(min(-math.frexp(distance)[1], LARGEST_EXPONENT), -LARGEST_EXPONENT)
+
+
+def _is_safe(cost: np.ndarray) -> np.ndarray:
+    """Say whether a cost can be trusted: it is neither so small nor so large that others next to it are lost."""
+    return (cost > 1.0 / SAFE_FACTOR) & (cost < SAFE_FACTOR)

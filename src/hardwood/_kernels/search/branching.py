@@ -1,15 +1,15 @@
-"""Exact search for what an attacker can do to one row of an ensemble.
+"""Branch and bound over boxes of cells: the kernel for rows that cheap looks leave undecided.
 
 The question is whether some point of the row's box gets a sum of leaf values of at least a target, and which such point
-costs least. Branch and bound over boxes of cells:
+costs least.
 
 * Bound: the sum over trees of the best leaf that meets the box.
-* Probe: on each axis, how much that sum falls for each cell. A tree loses what its best leaf is ahead of the
-  best leaf that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an
-  answer; such cells are cut off the ends of the box, and the leaves outside are dropped, until nothing changes.
-* In searches that are not easy, `multipliers` bounds the box once more.
-* If the best leaves have a common box, its points are answers. Otherwise the box is cut in two, where both halves
-  lose most.
+* Losses: on each axis, how much that sum falls for each cell. A tree loses what its best leaf is ahead of the best leaf
+  that reaches the cell from the same side. A cell whose sum falls below the target cannot be part of an answer; such
+  cells are taken off the ends of the box, and the leaves outside are dropped, until nothing changes.
+* In searches that are not easy, `dual_bounds` bounds the box once more.
+* If the best leaves have a common box, its points are answers. Otherwise the box is halved, where both halves lose
+  most.
 
 Sums are added in float64 here and in the model's own precision by `predict`. Therefore the target is lowered by the
 rounding that may be between them, and a point that reaches it is predicted as the model does it.
@@ -17,16 +17,29 @@ rounding that may be between them, and a point that reaches it is predicted as t
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
-from hardwood._kernels.search.cuts import cut_answer, cut_conflict, order_halves
+from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.search.categories import choose_category, settle_categories
+from hardwood._kernels.search.halving import halve_answer, halve_conflict, order_halves
 from hardwood._kernels.search.leaves import MISSING, predict_point
-from hardwood._kernels.search.multipliers import lay_out, tighten
-from hardwood._kernels.search.probing import find_cheapest, probe, shave
+from hardwood._kernels.search.probing import find_cheapest, measure_losses, shave
+from hardwood._kernels.search.radius import INFINITY_NORM
+from hardwood._kernels.search.rows import find_last_rival, list_leaves, note, settle_rival
 from hardwood._kernels.search.state import (
+    AGAIN,
     ANY,
+    ASCEND,
+    BACK,
+    BOUNDED,
     CHEAPEST,
+    CROWDED,
     EVERY,
+    FOUND,
+    FRESH,
     LARGEST,
+    LISTING,
+    NONE,
+    UNFINISHED,
+    WIDEN,
     add_costs,
     copy_point,
     keep_leaves,
@@ -35,13 +48,8 @@ from hardwood._kernels.search.state import (
     write_point,
 )
 
-FOUND, NONE, UNFINISHED, CROWDED, SHAVED = 0, 1, 2, 3, 4
-# So many prices of a unit of cost are tried, each so many times the one before; afterwards it is changed by less.
-PRICES, APART, DRIFT = 3, 4.0, 1.2
-# While a box is looked at, an axis may be narrowed so often: twice for each price, and twice for the rest.
-NARROWINGS = 2 * PRICES + 2
-# Prices are kept in the range of numbers, and their products with costs.
-LARGEST_PRICE = 1e200
+# While a box is looked at, an axis may be narrowed this often: for each price, and for the rest.
+NARROWED_PER_PRICE, NARROWED_BESIDES = 2, 2
 
 
 @inner
@@ -58,79 +66,20 @@ def _add_up(search, level):
 
 
 @inner
-def settle_categories(model, search):
-    """A row has one category: if one is certain the others are not, if one is left it is certain.
-
-    Returns (whether none is left, whether anything changed).
-    """
-    axes = search.axes
-    changed = False
-    n_features = model.features.shape[0]
-    for j in range(n_features):
-        if model.features[j].n_categories == 0 or axes[j].own == MISSING:
-            continue
-        begin = n_features + model.features[j].category_start
-        end = begin + model.features[j].n_categories
-        certain, possible, some = np.int64(-1), 0, np.int64(-1)
-        for axis in range(begin, end):
-            if axes[axis].low == 1:
-                certain = np.int64(axis)
-            if axes[axis].high == 1:
-                possible += 1
-                some = np.int64(axis)
-        if possible == 0:
-            return True, changed
-        if possible == 1 and certain < 0:
-            certain = some
-            narrow(search, some, 1, 1)
-            changed = True
-        if certain >= 0 and possible > 1:
-            for axis in range(begin, end):
-                if axis != certain and axes[axis].high == 1:
-                    if axes[axis].low == 1:
-                        return True, changed
-                    narrow(search, axis, 0, 0)
-            changed = True
-    return False, changed
-
-
-@inner
-def _choose_category(model, search, j):
-    """Choose a category that all best leaves allow, the row's own one if possible; whether there is one."""
-    axes = search.axes
-    begin = model.features.shape[0] + model.features[j].category_start
-    chosen = np.int64(-1)
-    for axis in range(begin, begin + model.features[j].n_categories):
-        possible = axes[axis].high == 1
-        certain = axes[axis].low == 1
-        if axes[axis].is_touched:
-            possible, certain = axes[axis].last == 1, axes[axis].first == 1
-        if certain or (possible and (chosen < 0 or axes[axis].own == 1)):
-            chosen = np.int64(axis)
-            if certain:
-                break
-    if chosen < 0:
-        return False
-    for axis in range(begin, begin + model.features[j].n_categories):
-        axes[axis].chosen = axis == chosen
-    return True
-
-
-@inner
 def _choose_cells(model, search):
     """Choose cells from the common box of the best leaves, the nearest ones, which cost least; False if it is empty."""
-    axes, now, n_features = search.axes, search.now[0], model.features.shape[0]
-    for i in range(now.n_touched):
-        here = axes[np.uintp(axes[np.uintp(i)].touched)]
-        if here.first > here.last:
+    axes, progress, n_features = search.axes, search.progress[0], model.features.shape[0]
+    for i in range(progress.n_touched):
+        common = axes[np.uintp(axes[np.uintp(i)].touched)].probe
+        if common.first > common.last:
             return False
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         here = axes[np.uintp(axes[np.uintp(i)].active)]
-        low, high = (here.first, here.last) if here.is_touched else (here.low, here.high)
+        low, high = (here.probe.first, here.probe.last) if here.is_touched else (here.low, here.high)
         here.chosen = min(max(here.own, low), high)
     for j in range(n_features if model.sets.shape[0] else 0):
         is_known = model.features[j].n_categories > 0 and axes[j].own != MISSING
-        if is_known and not _choose_category(model, search, j):
+        if is_known and not choose_category(model, search, j):
             return False
     return True
 
@@ -141,8 +90,8 @@ def _are_alike(model, search, level, total):
 
     Without this, a tie of classes would be looked at in every combination of leaves that comes to it.
     """
-    each, slots, marks, now = search.leaves, search.slots, search.marks, search.now[0]
-    mark, slack = search.levels[level].mark, total - now.target + now.rounding
+    each, slots, marks, question = search.leaves, search.slots, search.marks, search.question[0]
+    mark, slack = search.levels[level].mark, total - question.target + question.rounding
     for tree in range(search.levels[level].n_trees):
         i, stop = marks[mark + tree], marks[mark + tree + 1]
         top = each[slots[i]]
@@ -155,72 +104,12 @@ def _are_alike(model, search, level, total):
 
 
 @inner
-def _set_price(search, level):
-    """Try some prices on a box and keep the best: (whether the box is done with, whether cells were cut off)."""
-    now = search.now[0]
-    price = (search.levels[0].bound - now.target) / (APART * now.within)
-    if not 0.0 < price < LARGEST_PRICE:
-        return False, False
-    best, best_price, any_shaved = np.inf, price, False
-    for _ in range(PRICES):
-        now.price = price
-        for _ in range(2):
-            bound, shaved = tighten(search, level)
-            if bound == -np.inf:
-                return True, any_shaved
-            if shaved:  # tolls are paid by leaves that meet the box, and no others
-                keep_leaves(search, level, level, EVERY, 0.0)
-                any_shaved = True
-            if bound + price * now.within < best:
-                best, best_price = bound + price * now.within, price
-        price *= APART
-    now.price, now.drift = best_price, DRIFT
-    return False, any_shaved
-
-
-@inner
-def _ask_tolls(search, level, total, has_price):
-    """Look at a box once more, with tolls: NONE: done with it; SHAVED: it is smaller now; UNFINISHED; or CROWDED.
-
-    Where the sum of best leaves is far above the target they are in vain. How far is found out: a box that they help
-    with tells to try a little farther, one that they do not to try less far, and now and then one is tried anyway.
-    """
-    levels, now = search.levels, search.now[0]
-    if now.has_tolls == 0:
-        if not lay_out(search):
-            return CROWDED
-        now.hope = levels[0].bound - now.target
-    gap = total - now.target
-    if gap > now.hope and now.n_boxes % 16 > 0:
-        return UNFINISHED
-    if has_price and now.price == 0.0 and now.within < np.inf:
-        empty, shaved = _set_price(search, level)
-        if empty or shaved:
-            return NONE if empty else SHAVED
-    bound, shaved = tighten(search, level)
-    if now.price == 0.0:
-        levels[level].bound = min(levels[level].bound, bound)
-    elif not shaved and bound > -np.inf:
-        # Another price may be better for this box, and then for those to come.
-        price, worst = now.price, bound + now.price * now.within
-        now.price *= now.drift
-        bound, shaved = tighten(search, level)
-        if bound + now.price * now.within >= worst:
-            now.price, now.drift = price, 1.0 / now.drift
-    if shaved or bound == -np.inf:
-        now.hope = max(now.hope, 1.1 * gap)
-        return NONE if bound == -np.inf else SHAVED
-    now.hope = min(now.hope, 0.9 * now.hope + 0.05 * gap)
-    return UNFINISHED
-
-
-@inner
-def _visit(model, x, search, level, goal, additive, label, example):
-    """Look at a box: FOUND; NONE: done with it; UNFINISHED: it has to be cut in two, as noted at the level."""
-    levels, now = search.levels, search.now[0]
-    together = 0.0
+def _reduce(model, task, search, level, additive):
+    """Take off the box what cannot be part of an answer: UNFINISHED, with losses of what is left; NONE; or CROWDED."""
+    levels, question, progress, goal = search.levels, search.question[0], search.progress[0], task.goal
+    narrowings = NARROWED_PER_PRICE * task.settings.prices + NARROWED_BESIDES
     while True:
-        if now.trail + NARROWINGS * search.axes.shape[0] + 1 > search.changes.shape[0]:
+        if progress.trail + narrowings * search.axes.shape[0] + 1 > search.changes.shape[0]:
             return CROWDED
         if model.sets.shape[0]:
             empty, changed = settle_categories(model, search)
@@ -230,106 +119,191 @@ def _visit(model, x, search, level, goal, additive, label, example):
                 keep_leaves(search, level, level, EVERY, 0.0)
         total, worth = _add_up(search, level)
         levels[level].bound = min(levels[level].bound, total)
-        if total < now.target - now.rounding or worth < now.least_worth - now.rounding:
+        if total < question.target - question.rounding or worth < question.least_worth - question.rounding:
             return NONE
-        probe(search, level, total)
-        if goal == CHEAPEST:
-            together = find_cheapest(search, additive)
-        empty, shaved = shave(search, total, together, goal, additive)
+        measure_losses(search, level, total)
+        progress.total, progress.floor = total, find_cheapest(search, additive) if goal == CHEAPEST else 0.0
+        empty, shaved = shave(search, total, progress.floor, goal, additive)
         if empty:
             return NONE
-        if shaved:
-            keep_leaves(search, level, level, EVERY, 0.0)
-            continue
+        if not shaved:
+            return UNFINISHED
+        keep_leaves(search, level, level, EVERY, 0.0)
+
+
+@part
+def _try_point(model, task, row, search, level, additive):
+    """Predict the point of the chosen cells: FOUND; NONE: the box is done with; UNFINISHED: it has to be halved.
+
+    AGAIN: it is the cheapest so far.
+    """
+    question, progress, radius, goal = search.question[0], search.progress[0], search.radius[0], task.goal
+    x, example = task.x[row], task.example[row]
+    if goal == LARGEST:
+        question.target = np.nextafter(progress.total, np.inf)
+        write_point(model, search.axes, x, example)
+        return NONE
+    write_point(model, search.axes, x, search.point)
+    if predict_point(model, search.point, search.output) != task.each[row].label:
+        if goal == ANY:
+            copy_point(search.point, example)
+            return FOUND
+        cost = add_costs(search, additive)
+        if cost < radius.within:
+            radius.best = radius.within = cost
+            task.each[row].status = FOUND
+            copy_point(search.point, example)
+            return AGAIN
+    elif _are_alike(model, search, level, progress.total):
+        return NONE
+    # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.
+    return UNFINISHED if halve_answer(search, level, goal) else NONE
+
+
+@part
+def _visit(model, task, row, search, level, additive):
+    """Look at a box: FOUND; NONE: done with it; UNFINISHED: it has to be halved, as noted at the level.
+
+    Or ASCEND: multipliers should have a look; then call again. CROWDED: there is too little room.
+    """
+    progress, goal = search.progress[0], task.goal
+    while True:
+        if progress.stage == BOUNDED:
+            progress.stage = FRESH
+            if progress.verdict == NONE:
+                return NONE
+            if progress.verdict == UNFINISHED:
+                halve_conflict(search, level)
+                break
+        verdict = _reduce(model, task, search, level, additive)
+        if verdict != UNFINISHED:
+            return verdict
         if not _choose_cells(model, search):
-            now.n_boxes += 1
-            if now.n_boxes > now.easy or (goal == CHEAPEST and additive and now.advance > 0.0):
-                verdict = _ask_tolls(search, level, total, goal == CHEAPEST and additive)
-                if verdict in (NONE, CROWDED):
-                    return verdict
-                if verdict == SHAVED:
-                    keep_leaves(search, level, level, EVERY, 0.0)
-                    continue
-            cut_conflict(search, level)
+            progress.n_boxes += 1
+            is_near = goal == CHEAPEST and additive and search.radius[0].advance > 0.0
+            if is_near or progress.n_boxes > task.settings.easy_boxes:
+                return ASCEND
+            halve_conflict(search, level)
             break
-        if goal == LARGEST:
-            now.target = np.nextafter(total, np.inf)
-            write_point(model, search.axes, x, example)
-            return NONE
-        write_point(model, search.axes, x, search.point)
-        if predict_point(model, search.point, search.output) != label:
-            if goal == ANY:
-                copy_point(search.point, example)
-                return FOUND
-            cost = add_costs(search, additive)
-            if cost < now.within:
-                now.best = now.within = cost
-                copy_point(search.point, example)
-                continue
-        elif _are_alike(model, search, level, total):
-            return NONE
-        # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.
-        if not cut_answer(search, level, goal):
-            return NONE
-        break
-    order_halves(search, level, total, together, goal, additive)
+        verdict = _try_point(model, task, row, search, level, additive)
+        if verdict == UNFINISHED:
+            break
+        if verdict != AGAIN:
+            return verdict
+    order_halves(search, level, progress.total, progress.floor, goal, additive)
     return UNFINISHED
 
 
+@part
+def _has_room(search, level):
+    """Whether there is room for one more level: its leaves and marks are fewer than this one's."""
+    marks, here = search.marks, search.levels[level]
+    return (
+        level + 2 <= search.levels.shape[0]
+        and 2 * marks[here.mark + here.n_trees] - marks[here.mark] <= search.slots.shape[0]
+        and here.mark + 2 * here.n_trees + 2 <= marks.shape[0]
+    )
+
+
 @inner
-def seek(model, x, search, goal, additive, label, max_work, example):
-    """Search the box: FOUND (for ANY), NONE: finished; UNFINISHED, after so much work, or CROWDED: call again.
+def _enter_half(search, level, side):
+    """Go down to one half of a level's box: 0 low, 1 high."""
+    axes, levels = search.axes, search.levels
+    axis, last = np.int64(levels[level].axis), levels[level].cell
+    levels[level + 1].trail = search.progress[0].trail
+    if side == 0:
+        narrow(search, axis, axes[axis].low, last)
+    else:
+        narrow(search, axis, last + 1, axes[axis].high)
+    keep_leaves(search, level, level + 1, axis, 0.0)
+    search.progress[0].level, search.progress[0].stage = level + 1, FRESH
 
-    CROWDED: with more room, and all that is here in it.
 
-    ANY: `example` is a point that the model gives another class than `label`. CHEAPEST: it is the cheapest, if there is
-    one cheaper than `search.now.within`, which is then its cost. LARGEST: it has the largest sum, if there is one
-    of at least `search.now.target`, which is then the next number after it.
+@part
+def _seek(model, task, row, search, additive, max_work):
+    """Search the box: FOUND (for ANY), NONE: finished; UNFINISHED, after this much work; ASCEND or CROWDED.
+
+    ANY: the row's example is a point that the model gives another class. CHEAPEST: it is the cheapest, if there is one
+    cheaper than `radius.within`, which is then its cost. LARGEST: it has the largest sum, if there is one of at least
+    `question.target`, which is then the next number after it.
     """
-    axes, levels, now = search.axes, search.levels, search.now[0]
-    level, fresh = now.level, now.fresh == 1
-    now.work = 0
-    while level >= 0:
-        # There has to be room for one more level: its leaves and marks are fewer than this one's.
-        mark, n_trees = levels[level].mark, levels[level].n_trees
-        if (
-            level + 2 > levels.shape[0]
-            or 2 * search.marks[mark + n_trees] - search.marks[mark] > search.slots.shape[0]
-            or mark + 2 * n_trees + 2 > search.marks.shape[0]
-        ):
-            now.level, now.fresh = level, np.int64(fresh)
+    levels, question, progress = search.levels, search.question[0], search.progress[0]
+    while progress.level >= 0:
+        level = progress.level
+        if not _has_room(search, level):
             return CROWDED
-        if fresh:
-            if now.work >= max_work:
-                now.level, now.fresh = level, 1
+        if progress.stage != BACK:
+            if progress.work >= max_work and progress.stage == FRESH:
                 return UNFINISHED
-            verdict = _visit(model, x, search, level, goal, additive, label, example)
-            if verdict in (FOUND, CROWDED):
-                now.level, now.fresh = level, 1
+            verdict = _visit(model, task, row, search, level, additive)
+            if verdict == UNFINISHED:
+                _enter_half(search, level, 1 - levels[level].side)
+            elif verdict == NONE:
+                progress.level, progress.stage = level - 1, BACK
+            else:
                 return verdict
-            fresh = False
-            side = 1 - levels[level].side
-            if verdict == NONE:
-                level -= 1
-                continue
-        else:
-            undo(search, level + 1)
-            side = levels[level].side
-            hopeless = levels[level].other_bound < now.target - now.rounding
-            if hopeless or (goal == CHEAPEST and levels[level].other_floor >= now.within):
-                levels[level].other_bound = -np.inf
-                level -= 1
-                continue
-            levels[level + 1].bound, levels[level + 1].floor = levels[level].other_bound, levels[level].other_floor
+            continue
+        undo(search, level + 1)
+        hopeless = levels[level].other_bound < question.target - question.rounding
+        if hopeless or (task.goal == CHEAPEST and levels[level].other_floor >= search.radius[0].within):
             levels[level].other_bound = -np.inf
-        axis, cut = np.int64(levels[level].axis), levels[level].cell
-        levels[level + 1].trail = now.trail
-        if side == 0:
-            narrow(search, axis, axes[axis].low, cut)
-        else:
-            narrow(search, axis, cut + 1, axes[axis].high)
-        keep_leaves(search, level, level + 1, axis, 0.0)
-        level += 1
-        fresh = True
-    now.level = level
+            progress.level = level - 1
+            continue
+        levels[level + 1].bound, levels[level + 1].floor = levels[level].other_bound, levels[level].other_floor
+        levels[level].other_bound = -np.inf
+        _enter_half(search, level, levels[level].side)
     return NONE
+
+
+@part
+def _choose_radius(task, search, status):
+    """Say how a search for the nearest example goes on that came to its end, or took too long: maybe WIDEN.
+
+    Otherwise as it is. A search that takes `excess_work` times the work of all before it is made smaller as it goes on:
+    what has been given up stays so.
+    """
+    radius = search.radius[0]
+    if status == NONE and radius.within < radius.best:
+        radius.without = radius.within
+        return WIDEN
+    if status == UNFINISHED and radius.spent >= radius.budget:
+        within = 0.5 * (radius.without + min(radius.within, radius.dearest))
+        radius.budget += task.settings.excess_work * radius.spent_in_all
+        if radius.advance == 0.0:
+            return WIDEN
+        if radius.without < within < radius.within:
+            radius.within, radius.advance = within, within - radius.without
+    return status
+
+
+@kernel(about="the exact search of ensembles (branch and bound)", seconds=4.8)
+def branch_row(model, task, row, rival, search):
+    """Search on where `search.progress` says, for one row and rival.
+
+    Returns (reason, row, rival): DONE, FOUND or NONE, with the row and rival that come next; or at this one UNFINISHED,
+    CROWDED, ASCEND or WIDEN, to come back to. What is known by then is in the task.
+    """
+    question, progress, radius = search.question[0], search.progress[0], search.radius[0]
+    is_nearest = task.goal == CHEAPEST and task.max_work > 0
+    status = np.int64(UNFINISHED)
+    if progress.stage == LISTING:
+        if not list_leaves(model, task, search):
+            return np.int64(CROWDED), np.int64(row), np.int64(rival)
+        if search.levels[0].bound < question.target - question.rounding:
+            status = np.int64(NONE)
+    if status == UNFINISHED:
+        max_work = min(task.max_work, radius.budget - radius.spent) if is_nearest else task.max_work
+        status = np.int64(_seek(model, task, row, search, task.norm != INFINITY_NORM, max_work))
+        if status == ASCEND:
+            return status, np.int64(row), np.int64(rival)
+        radius.spent += progress.work
+        radius.spent_in_all += progress.work
+        task.each[row].work += progress.work
+        progress.work = 0
+        if is_nearest:
+            status = np.int64(_choose_radius(task, search, status))
+    if status in (FOUND, NONE):
+        row, rival = settle_rival(model, task, row, rival, status, search)
+    elif status != CROWDED:
+        note(task, search, np.int64(UNFINISHED), rival == find_last_rival(model, task.each[row].label), row)
+    return status, np.int64(row), np.int64(rival)

@@ -1,8 +1,8 @@
 """An ensemble over cells, and what it says when one feature moves.
 
-The thresholds of all trees cut each feature into cells, intervals `(cut, next cut]`; within a cell no tree can tell two
-values apart. So an attacker has only to choose a cell per feature, and a tree only to compare integers. A categorical
-feature has a cell per category. What is missing is in cell -1 and stays there.
+The thresholds of all trees part each feature into cells, from above one threshold to the next; within a cell no tree
+can tell two values apart. So an attacker has only to choose a cell per feature, and a tree only to compare integers. A
+categorical feature has a cell per category. What is missing is in cell -1 and stays there.
 
 With all other features fixed, the outputs are a piecewise constant function of the cell of one feature. `scan` works
 out these functions for all features at once: a leaf takes part in one of them iff all splits above it that the point
@@ -34,8 +34,8 @@ class Grid(NamedTuple):
     slot: np.ndarray  # int64 per feature: where its cells start in `Scratch.change`
 
 
-class Room(NamedTuple):
-    """One row and what may become of it."""
+class RowCells(NamedTuple):
+    """One row and what may become of it, or many rows."""
 
     x: np.ndarray  # float64 per feature
     own: np.ndarray  # int64 per feature: the cell it is in
@@ -45,7 +45,7 @@ class Room(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """What one thread works in."""
 
     leaf: np.ndarray  # int64 per tree: where the point is
     output: np.ndarray  # float64 per output: the sums there
@@ -120,13 +120,13 @@ def find_margin(output, limit, label):
 
 
 @inner
-def nearest_value(grid, room, j, cell):
+def nearest_value(grid, row, j, cell):
     """The value of a cell that is nearest to the row's own; for a category its code."""
-    if cell == room.own[j]:
-        return room.x[j]
+    if cell == row.own[j]:
+        return row.x[j]
     if grid.features[j].n_categories:
         return np.float64(cell)
-    if cell > room.own[j]:
+    if cell > row.own[j]:
         return np.nextafter(grid.thresholds[grid.features[j].threshold_start + cell - 1], np.inf)
     return grid.thresholds[grid.features[j].threshold_start + cell]
 
@@ -160,11 +160,11 @@ def _spread(grid, cells, scratch, feature, here, node, low, high):
 
 
 @inner
-def _scan_categories(grid, room, cells, scratch, j):
+def _scan_categories(grid, row, cells, scratch, j):
     """Note what the model says of every other category of a feature, by asking it."""
     here = cells[j]
     for code in range(grid.features[j].n_categories):
-        if code == here or not room.allowed[grid.features[j].category_start + code]:
+        if code == here or not row.allowed[grid.features[j].category_start + code]:
             continue
         cells[j] = code
         for tree in range(scratch.leaf.shape[0]):
@@ -179,7 +179,7 @@ def _scan_categories(grid, room, cells, scratch, j):
 
 
 @inner
-def scan(grid, room, cells, only, scratch):
+def scan(grid, row, cells, only, scratch):
     """Fill `scratch.change` with what the outputs become if one feature moves; the point must be settled.
 
     only : the feature to look at; -1 for all.
@@ -187,16 +187,16 @@ def scan(grid, room, cells, only, scratch):
     trees = grid.trees
     low, high = scratch.low, scratch.high
     for j in range(cells.shape[0]):
-        low[j], high[j] = room.first[j], room.last[j]
+        low[j], high[j] = row.first[j], row.last[j]
         if grid.features[j].n_categories and cells[j] >= 0 and (only < 0 or only == j):
-            _scan_categories(grid, room, cells, scratch, j)
+            _scan_categories(grid, row, cells, scratch, j)
     for tree in range(scratch.leaf.shape[0]):
         here = scratch.leaf[tree]
         node = np.int64(trees.root[tree])
         while node != here:
             j, rank = trees.nodes[node].feature, grid.rank[node]
             child = _next_node(grid, node, cells[j])
-            if room.first[j] < room.last[j] and grid.features[j].n_categories == 0 and (only < 0 or only == j):
+            if row.first[j] < row.last[j] and grid.features[j].n_categories == 0 and (only < 0 or only == j):
                 # The cells that take the other way here, and took the same way as the point so far.
                 if child == trees.nodes[node].left:
                     if rank < high[j]:
@@ -209,5 +209,5 @@ def scan(grid, room, cells, only, scratch):
         node = np.int64(trees.root[tree])
         while node != here:
             j = trees.nodes[node].feature
-            low[j], high[j] = room.first[j], room.last[j]
+            low[j], high[j] = row.first[j], row.last[j]
             node = np.int64(_next_node(grid, node, cells[j]))

@@ -3,11 +3,10 @@
 import numpy as np
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.search.single_moves import add_up, survey
+from hardwood._kernels.search.single_moves import NEARBY, add_up, measure_moves
 from hardwood._kernels.search.state import add_costs
 
-# Where every move costs something, those that gain less than this share of the best one are left for later.
-LARGE_SHARE = 0.5
+FROM_THE_ROW = np.bool_(True)  # of one type with what it stands in for: see compiling
 
 
 @inner
@@ -28,9 +27,9 @@ def _move(model, search, axis, cell):
 @inner
 def start(model, search, fresh):
     """Start at the row, or go on from where the last climb ended; outside of the box, from the nearest cell of it."""
-    axes, now = search.axes, search.now[0]
+    axes, progress = search.axes, search.progress[0]
     n_features = model.features.shape[0]
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         here = axes[axes[i].active]
         here.chosen = min(max(here.own if fresh else here.chosen, here.low), here.high)
     for j in range(n_features if model.sets.shape[0] else 0):
@@ -45,20 +44,20 @@ def start(model, search, fresh):
 
 @inner
 def _find_moves(search):
-    """The best move on each axis that has some: its gain goes to `cheapest`, its cell to `front`; the best axis."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    """Note the best move on each axis that has some; the axis of the best of all, or -1."""
+    axes, cells, progress = search.axes, search.cells, search.progress[0]
     n_features = search.point.shape[0]
     best, best_axis = 0.0, np.int64(-1)
-    for i in range(now.n_touched):
+    for i in range(progress.n_touched):
         axis = axes[i].touched
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         running, most = 0.0, 0.0
         for cell in range(low, high + 1):
-            running += cells[np.uintp(at + cell)].loss
+            running += cells[np.uintp(at + cell)].gain
             if running > most and cell != axes[axis].chosen and (axis < n_features or cell == 1):
                 most = running
-                axes[axis].front = cell
-        axes[axis].cheapest = most
+                axes[axis].move.cell = cell
+        axes[axis].move.gain = most
         if most > best:
             best, best_axis = most, np.int64(axis)
     return best_axis
@@ -69,75 +68,76 @@ def _move_back(search, n_moved):
     """Take moves back, but for the best one."""
     axes = search.axes
     for i in range(1, n_moved):
-        axes[axes[i].pending].chosen = axes[axes[i].pending].back
+        axis = axes[i].move.moved
+        axes[axis].chosen = axes[axis].move.before
 
 
 @inner
 def _move_along(model, search, best_axis, share, hoped):
     """Along with the best move, make those on other axes of numbers that gain more than a share of it.
 
-    Returns how many there are now, and what sum they come to if they do not get in each other's way.
+    Returns how many axes have moved, and what sum they come to if they do not get in each other's way.
     """
-    axes, now = search.axes, search.now[0]
+    axes, progress = search.axes, search.progress[0]
     n_features = model.features.shape[0]
     n_moved = 1
-    for i in range(now.n_touched):
+    for i in range(progress.n_touched):
         axis = axes[i].touched
-        if axis < n_features and axis != best_axis and axes[axis].cheapest > share * axes[best_axis].cheapest:
-            axes[n_moved].pending, axes[axis].back, axes[axis].chosen = axis, axes[axis].chosen, axes[axis].front
-            hoped += axes[axis].cheapest
+        if axis < n_features and axis != best_axis and axes[axis].move.gain > share * axes[best_axis].move.gain:
+            axes[n_moved].move.moved, axes[axis].move.before = axis, axes[axis].chosen
+            axes[axis].chosen = axes[axis].move.cell
+            hoped += axes[axis].move.gain
             n_moved += 1
     return n_moved, hoped
 
 
 @inner
-def climb(model, search, total, target, additive):
-    """From the chosen cells, of which `survey` has told, go to larger sums up to `target`; the sum reached.
+def climb(model, search, total, target, share):
+    """From the chosen cells, of which `measure_moves` has told, go to larger sums up to `target`; the sum reached.
 
-    All moves that gain are made at once, unless one is enough; where they add to the cost, only those that gain much.
-    Where they get in each other's way, only the best one is made.
+    All moves that gain more than a share of what the best one does are made at once, unless one is enough. Where they
+    get in each other's way, only the best one is made.
     """
-    axes, now = search.axes, search.now[0]
-    share = LARGE_SHARE if additive else 0.0
+    axes = search.axes
     while total < target:
         best_axis = _find_moves(search)
         # Less than this is rounding, and the climb would not end.
-        if best_axis < 0 or axes[best_axis].cheapest <= max(now.rounding, 1e-12 * abs(total)):
+        if best_axis < 0 or axes[best_axis].move.gain <= max(search.question[0].rounding, 1e-12 * abs(total)):
             return total
-        promised, n_moved = total + axes[best_axis].cheapest, 1
+        promised, n_moved = total + axes[best_axis].move.gain, 1
         hoped = promised
-        _move(model, search, best_axis, axes[best_axis].front)
+        _move(model, search, best_axis, axes[best_axis].move.cell)
         if promised < target:
             n_moved, hoped = _move_along(model, search, best_axis, share, promised)
-        is_surveyed = hoped < target
-        if is_surveyed:
-            total, _, _ = survey(model, search, False)
+        is_measured = hoped < target
+        if is_measured:
+            total, _, _ = measure_moves(model, search, NEARBY)
         else:  # the end, maybe: then the sum is all that is needed
             total = add_up(model, search)
         if total >= target:
             break
         if n_moved > 1 and total < promised:
             _move_back(search, n_moved)
-            is_surveyed = False
-        if not is_surveyed:
-            total, _, _ = survey(model, search, False)
+            is_measured = False
+        if not is_measured:
+            total, _, _ = measure_moves(model, search, NEARBY)
     return total
 
 
 @inner
 def descend(model, search, target, additive):
     """From an answer go to cheaper ones, one axis at a time, with a sum of at least `target`; the cost at the end."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    axes, cells, progress = search.axes, search.cells, search.progress[0]
     n_features = model.features.shape[0]
     while True:
-        total, _, _ = survey(model, search, False)
+        total, _, _ = measure_moves(model, search, NEARBY)
         best, best_axis, best_cell = 0.0, np.int64(-1), np.int64(0)
-        for i in range(now.n_active):
+        for i in range(progress.n_active):
             axis = axes[i].active
             low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
             running = 0.0
             for cell in range(low, high + 1):
-                running += cells[at + cell].loss if axes[axis].is_touched else 0.0
+                running += cells[at + cell].gain if axes[axis].is_touched else 0.0
                 saved = cells[at + axes[axis].chosen].cost - cells[at + cell].cost
                 if axis >= n_features:
                     # Back to the row's own category; other changes of category cost the same.

@@ -49,6 +49,8 @@ class Model(NamedTuple):
     single: bool  # float32 sums
     divisor: float
     cut: float
+    least_rise: float  # of one output: leaf values exceed this where it is of class 1,
+    least_fall: float  # and minus their sum is no less than this where it is of class 0
     rank: np.ndarray  # int32 per node: which of its feature's thresholds it has; for leaves, the leaf's number
     side_start: np.ndarray  # int64 per leaf + 1: its bounds are sides[start:end]
     sides: np.ndarray  # SIDE
@@ -136,7 +138,7 @@ def _exclude(model, axes, k, bounds, count):
 
 @part
 def _bound_leaf(model, axes, leaf, bounds, count):
-    """List the bounds of a leaf that cut the row's box: (how many bounds there are now, whether the leaf meets it)."""
+    """List the bounds of a leaf within the row's box: (how many bounds there are now, whether the leaf meets it)."""
     meets = True
     for k in range(model.side_start[np.uintp(leaf)], model.side_start[np.uintp(leaf + 1)]):
         side = model.sides[np.uintp(k)]
@@ -155,15 +157,15 @@ def _bound_leaf(model, axes, leaf, bounds, count):
 
 
 @part
-def appraise(model, node, now):
+def appraise(model, node, question):
     """What a leaf counts for, and what it is worth."""
-    gain = model.value[np.uintp(node), np.uintp(now.plus)] if now.plus >= 0 else 0.0
-    cost = model.value[np.uintp(node), np.uintp(now.minus)] if now.minus >= 0 else 0.0
+    gain = model.value[np.uintp(node), np.uintp(question.plus)] if question.plus >= 0 else 0.0
+    cost = model.value[np.uintp(node), np.uintp(question.minus)] if question.minus >= 0 else 0.0
     value = worth = gain - cost
-    if now.step > 0.0 and (
-        np.floor(gain / now.step) != gain / now.step or np.floor(cost / now.step) != cost / now.step
+    if question.step > 0.0 and (
+        np.floor(gain / question.step) != gain / question.step or np.floor(cost / question.step) != cost / question.step
     ):
-        value = now.vote + now.stride * np.ceil((worth + now.excess - now.vote) / now.stride)
+        value = question.vote + question.stride * np.ceil((worth + question.excess - question.vote) / question.stride)
     return value, worth
 
 
@@ -209,8 +211,9 @@ def open_trees(model, search):
 
     Trees of which a single leaf is within reach are settled: what they count for is noted.
     """
-    nodes, root, entries, axes, now = model.trees.nodes, model.trees.root, search.entries, search.axes, search.now[0]
-    now.n_open, now.settled, now.settled_worth = 0, 0.0, 0.0
+    nodes, root, entries, axes = model.trees.nodes, model.trees.root, search.entries, search.axes
+    question, progress = search.question[0], search.progress[0]
+    progress.n_open, progress.settled, progress.settled_worth = 0, 0.0, 0.0
     for tree in range(root.shape[0]):
         node = root[np.uintp(tree)]
         here = nodes[np.uintp(node)]
@@ -221,17 +224,17 @@ def open_trees(model, search):
             node = here.left if to_left else here.right
             here = nodes[np.uintp(node)]
         if here.feature >= 0:
-            entries[np.uintp(now.n_open)] = node
-            now.n_open += 1
+            entries[np.uintp(progress.n_open)] = node
+            progress.n_open += 1
         else:
-            value, worth = appraise(model, node, now)
-            now.settled += value
-            now.settled_worth += worth
+            value, worth = appraise(model, node, question)
+            progress.settled += value
+            progress.settled_worth += worth
 
 
 @inner
 def collect(model, search):
-    """List the leaves of open trees that are within reach, and the bounds that cut the row's box.
+    """List the leaves of open trees that are within reach, and their bounds within the row's box.
 
     Their value is output `plus` minus output `minus` (-1: leave out), as noted in the search. Tree by tree they are put
     in `slots`, best first, from `marks[t]` to `marks[t + 1]`; the others are settled at the first level. Returns (how
@@ -239,11 +242,11 @@ def collect(model, search):
     """
     nodes, rank, axes, stack = model.trees.nodes, model.rank, search.axes, search.stack
     each, bounds, slots, marks = search.leaves, search.bounds, search.slots, search.marks
-    room, widest, now = bounds.shape[0], axes.shape[0], search.now[0]
+    room, widest, progress = bounds.shape[0], axes.shape[0], search.progress[0]
     n_leaves, n_bounds, n_trees = np.int64(0), np.int64(0), np.int64(0)
-    settled, settled_worth, total = now.settled, now.settled_worth, now.settled
+    settled, settled_worth, total = progress.settled, progress.settled_worth, progress.settled
     marks[0] = 0
-    for tree in range(now.n_open):
+    for tree in range(progress.n_open):
         best = -np.inf
         begin = n_leaves
         stack[0].node = search.entries[np.uintp(tree)]
@@ -266,7 +269,7 @@ def collect(model, search):
             end, within = _bound_leaf(model, axes, rank[np.uintp(node)], bounds, n_bounds)
             if not within:
                 continue
-            value, worth = appraise(model, node, now)
+            value, worth = appraise(model, node, search.question[0])
             leaf = each[np.uintp(n_leaves)]
             leaf.value, leaf.worth, leaf.node, leaf.start, leaf.end = value, worth, node, n_bounds, end
             slots[np.uintp(n_leaves)] = n_leaves

@@ -1,277 +1,180 @@
-"""A stronger bound on what a box can give: tolls.
+"""A stronger bound on what a box can give: Lagrange multipliers.
 
-The sum of every tree's best leaf is too good to be true where these leaves have no point in common. So let every tree
-ask a toll for each cell of each axis, any number at all. A leaf pays on every axis the lowest toll of its cells, and a
-point collects, from all trees, the tolls of the cells that it is in. No leaf pays more than the points in it collect,
+The sum of every tree's best leaf is too good to be true where these leaves have no point in common. That they must have
+one is a constraint for each (tree, axis) pair: the tree's leaf reaches the cell that the point is in. Give each pair a
+multiplier for each cell, any number at all. A leaf pays on every axis the lowest multiplier of its cells, and a point
+collects, from all trees, the multipliers of the cells that it is in. No leaf pays more than the points in it collect,
 so the sum of leaf values at a point is no more than
 
-    the sum over trees of the best leaf, tolls paid, plus the sum over axes of the most that a cell collects.
+    the sum over trees of the best reduced leaf value, plus the sum over axes of the most that a cell collects.
 
-Tolls are Lagrange multipliers, and the least such bound is that of a linear program. One pass over the axes comes
-nearer to it: for every cell of an axis each tree tells the most it can get there, apart from tolls on this axis, and
-tolls are set so that each gets the same share of what all trees together get in that cell. That never makes the
-bound worse. What they get in a cell also tells which cells cannot be part of an answer.
+The least such bound is that of a linear program. `ascend` comes nearer to it by block-coordinate ascent of the dual on
+max-marginals, as MPLP does for graphical models (Globerson and Jaakkola, "Fixing max-product: convergent message
+passing algorithms for MAP LP-relaxations", NIPS 2007). Here a block is an axis: for each of its cells every tree tells
+its max-marginal, the best leaf that reaches the cell without multipliers of this axis, and multipliers are set so that
+each tree keeps the same share of what all trees together have in that cell. That never makes the bound worse. The sums
+of marginals also tell which cells cannot be part of an answer.
 
-Where changes cost something, and the costs of axes add up, a point also pays a price for what it costs. An answer has a
-sum of at least the target and costs less than `within`; so its sum, less the price times its cost, is at least the
-target less the price times `within`, whatever the price. A box whose bound is below that has no answer.
+Where changes cost something, and the costs of axes add up, a point also pays a price for what it costs: the multiplier
+of the constraint that an answer costs less than `within`. An answer has a sum of at least the target; so its sum, less
+the price times its cost, is at least the target less the price times `within`, whatever the price. A box whose bound is
+below that has no answer.
 
-Tolls are good for any box, and best for the one they were set in. The search keeps them as it goes from box to box.
-Each (tree, axis) is a gate, and the cells that its tree can tell apart there are its lanes.
+Multipliers are good for any box, and best for the one they were set in. The search keeps them as it goes from box to
+box. Cells that no leaf of a tree tells apart share a multiplier: they are an interval of the pair.
 """
 
 import numpy as np
 
 from hardwood._kernels.compiling import inner, part
-from hardwood._kernels.search.state import MAX_LANES, narrow
+from hardwood._kernels.search.state import MAX_INTERVALS, narrow
 
-HIGHEST = MAX_LANES * MAX_LANES  # where the second table begins
-
-
-@inner
-def _open_gates(search, begin, stop, n_gates):
-    """Make the gates of a tree, from the bounds of its leaves; how many gates there are now.
-
-    A gate's `high` counts its bounds, and the axis' `front` is its gate.
-    """
-    axes, each, bounds, gates, now = search.axes, search.leaves, search.bounds, search.gates, search.now[0]
-    now.tick += 1
-    for i in range(begin, stop):
-        leaf = search.slots[i]
-        for k in range(each[leaf].start, each[leaf].end):
-            axis = bounds[k].axis
-            if axes[axis].seen != now.tick:
-                if n_gates == gates.shape[0]:
-                    return np.int64(-1)
-                axes[axis].seen, axes[axis].front = now.tick, n_gates
-                gates[n_gates].axis, gates[n_gates].high = axis, 0
-                gates[n_gates].following, axes[axis].gate = axes[axis].gate, n_gates
-                n_gates += 1
-            gates[axes[axis].front].high += 1
-    return n_gates
+SECOND_TABLE = MAX_INTERVALS * MAX_INTERVALS  # where it begins
 
 
 @inner
-def _add_lane(lanes, gate, first):
-    """Let a lane begin at a cell, unless one does or there are enough: then tolls are a little coarser."""
-    at = gate.end
-    while lanes[at - 1].first > first:
-        at -= 1
-    if lanes[at - 1].first == first or gate.end - gate.start == MAX_LANES:
-        return
-    for i in range(gate.end, at, -1):
-        lanes[i].first = lanes[i - 1].first
-    lanes[at].first = first
-    gate.end += 1
-
-
-@inner
-def _draw_lanes(search, begin, stop, first_gate, n_gates, n_lanes):
-    """Draw the lanes of a tree's gates; how many lanes there are now, or -1 if there is no room."""
-    axes, each, bounds, gates, lanes = search.axes, search.leaves, search.bounds, search.gates, search.lanes
-    end = n_lanes
-    for g in range(first_gate, n_gates):
-        room = min(2 * gates[g].high + 2, MAX_LANES)
-        if end + room > lanes.shape[0]:
-            return np.int64(-1)
-        lanes[end].first = 0
-        gates[g].start, gates[g].end = end, end + 1
-        end += room
-    for i in range(begin, stop):
-        leaf = search.slots[i]
-        for k in range(each[leaf].start, each[leaf].end):
-            gate = gates[axes[bounds[k].axis].front]
-            _add_lane(lanes, gate, bounds[k].first)
-            _add_lane(lanes, gate, bounds[k].last + 1)
-    for g in range(first_gate, n_gates):
-        start = n_lanes
-        for i in range(gates[g].start, gates[g].end):
-            lanes[n_lanes].first, lanes[n_lanes].toll = lanes[i].first, 0.0
-            n_lanes += 1
-        gates[g].start, gates[g].end = start, n_lanes
-    return n_lanes
-
-
-@inner
-def _find_lane(lanes, gate, cell):
-    """Which lane of a gate a cell is in, counted from the gate's first."""
-    at = gate.end - 1
-    while lanes[at].first > cell:
-        at -= 1
-    return np.int32(at - gate.start)
-
-
-@inner
-def lay_out(search):
-    """Make gates and lanes for the leaves of the first level, with no tolls; whether there is room."""
-    axes, each, bounds, gates, lanes = search.axes, search.leaves, search.bounds, search.gates, search.lanes
-    trees, ways, accounts, slots, marks = search.trees, search.ways, search.accounts, search.slots, search.marks
-    here, now = search.levels[0], search.now[0]
-    n_gates, n_lanes, n_ways = np.int64(0), np.int64(0), np.int64(0)
-    largest = 0.0
-    for axis in range(axes.shape[0]):
-        axes[axis].gate = -1
-    for t in range(here.n_trees):
-        begin, stop, first_gate = marks[here.mark + t], marks[here.mark + t + 1], n_gates
-        n_gates = _open_gates(search, begin, stop, n_gates)
-        if n_gates < 0:
-            return False
-        n_lanes = _draw_lanes(search, begin, stop, first_gate, n_gates, n_lanes)
-        if n_lanes < 0 or n_ways + (stop - begin) * (n_gates - first_gate) > ways.shape[0]:
-            return False
-        trees[t].gate_start, trees[t].gate_end = first_gate, n_gates
-        for g in range(first_gate, n_gates):
-            gates[g].tree = t
-        for i in range(begin, stop):
-            leaf = slots[i]
-            accounts[leaf].tree, accounts[leaf].way = t, n_ways
-            largest = max(largest, abs(each[leaf].value))
-            for g in range(first_gate, n_gates):
-                way = ways[n_ways + g - first_gate]
-                way.first, way.last = 0, gates[g].end - gates[g].start - 1
-            for k in range(each[leaf].start, each[leaf].end):
-                g = axes[bounds[k].axis].front
-                way = ways[n_ways + g - first_gate]
-                way.first = _find_lane(lanes, gates[g], bounds[k].first)
-                way.last = _find_lane(lanes, gates[g], bounds[k].last)
-            n_ways += n_gates - first_gate
-    now.has_tolls, now.largest, now.n_lanes = 1, largest, n_lanes
-    return True
-
-
-@inner
-def _tabulate(search, gate):
-    """Work out the lowest toll from any lane within the box to any other."""
-    lanes, table = search.lanes, search.table
-    n = gate.high - gate.low + 1
+def _tabulate_lowest(search, pair):
+    """Work out the lowest multiplier from any interval within the box to any other."""
+    intervals, table = search.intervals, search.table
+    n = pair.high - pair.low + 1
     for i in range(n):
         lowest = np.inf
         for k in range(i, n):
-            toll = lanes[np.uintp(gate.low + k)].toll
-            lowest = toll if toll < lowest else lowest
+            multiplier = intervals[np.uintp(pair.low + k)].multiplier
+            lowest = multiplier if multiplier < lowest else lowest
             table[np.uintp(i * n + k)] = lowest
 
 
 @inner
+def _fit_pair(search, pair, at, begin, stop):
+    """Find the intervals of a pair that meet the box, and what every leaf spans of them; whether leaves differ there.
+
+    Where every leaf spans all of them, there is nothing to pay for.
+    """
+    intervals, spans, slots = search.intervals, search.spans, search.slots
+    axis = search.axes[np.uintp(pair.axis)]
+    low, high = pair.start, pair.end - 1
+    while low < high and intervals[np.uintp(low + 1)].first <= axis.low:
+        low += 1
+    while intervals[np.uintp(high)].first > axis.high:
+        high -= 1
+    n, shift = high - low + 1, low - pair.start
+    differ = False
+    for i in range(begin, stop if n > 1 else begin):
+        span = spans[np.uintp(search.leaf_duals[np.uintp(slots[np.uintp(i)])].span + at)]
+        first, last = span.first - shift, span.last - shift
+        first, last = first if first > 0 else 0, last if last < n else n - 1
+        span.entry = first * n + last
+        differ |= span.entry != n - 1
+    pair.low, pair.high = low, high if differ else low
+    return differ
+
+
+@inner
 def _enter(search, level):
-    """Take the tolls off the leaves of a level's box; the sum of every tree's best leaf, tolls paid."""
-    axes, each, gates, lanes, ways = search.axes, search.leaves, search.gates, search.lanes, search.ways
-    accounts, slots, marks, table = search.accounts, search.slots, search.marks, search.table
-    here, now = search.levels[level], search.now[0]
+    """Take multipliers off the leaves of a level's box; the sum of every tree's best reduced leaf value."""
+    each, spans, leaf_duals = search.leaves, search.spans, search.leaf_duals
+    slots, marks, table = search.slots, search.marks, search.table
+    here, progress = search.levels[level], search.progress[0]
     total = here.settled
-    now.tick += 1
+    progress.tick += 1
     for t in range(here.n_trees):
         begin, stop = marks[here.mark + t], marks[here.mark + t + 1]
-        tree = search.trees[accounts[slots[begin]].tree]
-        tree.begin, tree.stop, tree.seen = begin, stop, now.tick
+        tree = search.tree_duals[leaf_duals[slots[begin]].tree]
+        tree.begin, tree.stop, tree.tick = begin, stop, progress.tick
         for i in range(begin, stop):
             leaf = np.uintp(slots[np.uintp(i)])
-            accounts[leaf].net = each[leaf].value
-        for g in range(tree.gate_start, tree.gate_end):
-            gate = gates[np.uintp(g)]
-            axis = axes[np.uintp(gate.axis)]
-            low, high = gate.start, gate.end - 1
-            while low < high and lanes[np.uintp(low + 1)].first <= axis.low:
-                low += 1
-            while lanes[np.uintp(high)].first > axis.high:
-                high -= 1
-            n, at, shift = high - low + 1, g - tree.gate_start, low - gate.start
-            parts = False
-            for i in range(begin, stop if n > 1 else begin):
-                way = ways[np.uintp(accounts[np.uintp(slots[np.uintp(i)])].way + at)]
-                first, last = way.first - shift, way.last - shift
-                first, last = first if first > 0 else 0, last if last < n else n - 1
-                way.spot = first * n + last
-                parts |= way.spot != n - 1
-            # Where no leaf is kept off any lane, there is nothing to ask a toll for.
-            gate.low, gate.high = low, high if parts else low
-            if parts:
-                _tabulate(search, gate)
+            leaf_duals[leaf].reduced = each[leaf].value
+        for p in range(tree.pair_start, tree.pair_end):
+            pair, at = search.pairs[np.uintp(p)], p - tree.pair_start
+            if _fit_pair(search, pair, at, begin, stop):
+                _tabulate_lowest(search, pair)
                 for i in range(begin, stop):
-                    account = accounts[np.uintp(slots[np.uintp(i)])]
-                    account.net -= table[np.uintp(ways[np.uintp(account.way + at)].spot)]
+                    leaf_dual = leaf_duals[np.uintp(slots[np.uintp(i)])]
+                    leaf_dual.reduced -= table[np.uintp(spans[np.uintp(leaf_dual.span + at)].entry)]
         best = -np.inf
         for i in range(begin, stop):
-            net = accounts[np.uintp(slots[np.uintp(i)])].net
-            best = net if net > best else best
+            reduced = leaf_duals[np.uintp(slots[np.uintp(i)])].reduced
+            best = reduced if reduced > best else best
         tree.best = best
         total += best
     return total
 
 
 @inner
-def _find_most_left(search, here):
+def _find_most_collected(search, here):
     """The most that a cell of an axis collects, less what it costs, from what is collected as differences."""
-    cells, takings, price = search.cells, search.takings, search.now[0].price
+    cells, marginals, price = search.cells, search.marginals, search.dual[0].price
     running, most = 0.0, -np.inf
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        running += takings[np.uintp(cell)].share
+        running += marginals[np.uintp(cell)].collected
         left = running - price * cells[np.uintp(cell)].cost if price > 0.0 else running
         most = left if left > most else most
     return most
 
 
 @inner
-def _collect_tolls(search, axis):
+def _collect(search, axis):
     """The most that a cell of an axis collects within the box, less what it costs."""
-    here, gates, lanes, takings = search.axes[axis], search.gates, search.lanes, search.takings
-    tick = search.now[0].tick
+    here, pairs, intervals, marginals = search.axes[axis], search.pairs, search.intervals, search.marginals
+    tick = search.progress[0].tick
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        takings[cell].share = 0.0
-    g = here.gate
-    while g >= 0:
-        gate = gates[np.uintp(g)]
-        if search.trees[np.uintp(gate.tree)].seen == tick and gate.low < gate.high:
+        marginals[cell].collected = 0.0
+    p = here.dual.pair
+    while p >= 0:
+        pair = pairs[np.uintp(p)]
+        if search.tree_duals[np.uintp(pair.tree)].tick == tick and pair.low < pair.high:
             before = 0.0
-            for i in range(gate.low, gate.high + 1):
-                lane = lanes[np.uintp(i)]
-                first = lane.first if lane.first > here.low else here.low
-                takings[np.uintp(here.start + first)].share += lane.toll - before
-                before = lane.toll
-        g = gate.following
-    return _find_most_left(search, here)
+            for i in range(pair.low, pair.high + 1):
+                interval = intervals[np.uintp(i)]
+                first = interval.first if interval.first > here.low else here.low
+                marginals[np.uintp(here.start + first)].collected += interval.multiplier - before
+                before = interval.multiplier
+        p = pair.following
+    return _find_most_collected(search, here)
 
 
 @inner
-def _ask_tree(search, gate, g):
-    """Ask a tree for the most it can get in every lane, apart from tolls at this gate."""
-    accounts, ways, lanes, slots, table = search.accounts, search.ways, search.lanes, search.slots, search.table
-    tree = search.trees[gate.tree]
-    n, at = gate.high - gate.low + 1, g - tree.gate_start
-    _tabulate(search, gate)
+def _find_marginals(search, pair, p):
+    """Find a tree's max-marginal of every interval: its best leaf there, without multipliers of this pair."""
+    leaf_duals, spans, intervals = search.leaf_duals, search.spans, search.intervals
+    slots, table = search.slots, search.table
+    tree = search.tree_duals[pair.tree]
+    n, at = pair.high - pair.low + 1, p - tree.pair_start
+    _tabulate_lowest(search, pair)
     for i in range(n * n):
-        table[np.uintp(HIGHEST + i)] = -np.inf
+        table[np.uintp(SECOND_TABLE + i)] = -np.inf
     top = -np.inf
     for i in range(tree.begin, tree.stop):
-        leaf = accounts[np.uintp(slots[np.uintp(i)])]
-        spot = ways[np.uintp(leaf.way + at)].spot
-        gross = leaf.net + table[np.uintp(spot)]
-        leaf.gross = gross
-        top = gross if gross > top else top
-        if gross > table[np.uintp(HIGHEST + spot)]:
-            table[np.uintp(HIGHEST + spot)] = gross
-    # What can be had all the way from one lane to another can be had on every part of it.
+        leaf = leaf_duals[np.uintp(slots[np.uintp(i)])]
+        entry = spans[np.uintp(leaf.span + at)].entry
+        others = leaf.reduced + table[np.uintp(entry)]
+        leaf.others = others
+        top = others if others > top else top
+        if others > table[np.uintp(SECOND_TABLE + entry)]:
+            table[np.uintp(SECOND_TABLE + entry)] = others
+    # What can be had all the way from one interval to another can be had on every part of it.
     for length in range(n - 1, 0, -1):
         for i in range(n - length):
-            k = HIGHEST + i * n + i + length
-            gross = table[np.uintp(k)]
-            if gross > table[np.uintp(k - 1)]:
-                table[np.uintp(k - 1)] = gross
-            if gross > table[np.uintp(k + n)]:
-                table[np.uintp(k + n)] = gross
+            k = SECOND_TABLE + i * n + i + length
+            others = table[np.uintp(k)]
+            if others > table[np.uintp(k - 1)]:
+                table[np.uintp(k - 1)] = others
+            if others > table[np.uintp(k + n)]:
+                table[np.uintp(k + n)] = others
     for i in range(n):
         # No leaf there, which only categories that exclude each other can bring about: any bound will do.
-        gross = table[np.uintp(HIGHEST + i * n + i)]
-        lanes[np.uintp(gate.low + i)].most = gross if gross > -np.inf else top
+        marginal = table[np.uintp(SECOND_TABLE + i * n + i)]
+        intervals[np.uintp(pair.low + i)].marginal = marginal if marginal > -np.inf else top
 
 
 @inner
-def _tabulate_most(search, here):
-    """Work out the most that is had in runs of 1, 2, 4, ... cells."""
-    takings, runs = search.takings, search.runs
+def _tabulate_runs(search, here):
+    """Work out the largest sum of marginals in runs of 1, 2, 4, ... cells."""
+    marginals, runs = search.marginals, search.runs
     n = here.high - here.low + 1
     for c in range(n):
-        runs[np.uintp(c)] = takings[np.uintp(here.start + here.low + c)].sum
+        runs[np.uintp(c)] = marginals[np.uintp(here.start + here.low + c)].sum
     length, row = 1, 0
     while 2 * length <= n:
         for c in range(n - 2 * length + 1):
@@ -281,8 +184,8 @@ def _tabulate_most(search, here):
 
 
 @inner
-def _find_most(search, n, first, last):
-    """The most that is had from one cell to another."""
+def _find_largest(search, n, first, last):
+    """The largest sum of marginals from one cell to another."""
     length, row = 1, 0
     while 2 * length <= last - first + 1:
         length, row = 2 * length, row + n
@@ -291,125 +194,136 @@ def _find_most(search, n, first, last):
 
 
 @inner
-def _set_tolls(search, here, gate, g, n_gates):
-    """Set the tolls of a gate so that its tree gets its share in every lane, and take them off the tree's leaves."""
-    accounts, ways, lanes, slots, table = search.accounts, search.ways, search.lanes, search.slots, search.table
-    tree, now, takings = search.trees[gate.tree], search.now[0], search.takings
+def _set_multipliers(search, here, pair, p, n_pairs):
+    """Set a pair's multipliers so that its tree keeps its share in every interval, and take them off its leaves."""
+    leaf_duals, spans, intervals = search.leaf_duals, search.spans, search.intervals
+    slots, table, marginals = search.slots, search.table, search.marginals
+    tree, dual = search.tree_duals[pair.tree], search.dual[0]
     before, zero = 0.0, 0.0
-    for i in range(gate.low, gate.high + 1):
-        lane = lanes[np.uintp(i)]
-        first = lane.first if lane.first > here.low else here.low
-        last = lanes[np.uintp(i + 1)].first - 1 if i < gate.high else here.high
-        share = _find_most(search, here.high - here.low + 1, first - here.low, last - here.low) / n_gates
-        # What all lanes have in common comes to nothing, but would grow and grow.
-        zero = lane.most - share if i == gate.low else zero
-        toll = lane.most - share - zero
-        lane.toll = toll
-        now.largest = max(now.largest, abs(toll))
-        takings[np.uintp(here.start + first)].share += toll - before
-        before = toll
-    _tabulate(search, gate)
-    at, best = g - tree.gate_start, -np.inf
+    for i in range(pair.low, pair.high + 1):
+        interval = intervals[np.uintp(i)]
+        first = interval.first if interval.first > here.low else here.low
+        last = intervals[np.uintp(i + 1)].first - 1 if i < pair.high else here.high
+        share = _find_largest(search, here.high - here.low + 1, first - here.low, last - here.low) / n_pairs
+        # What all intervals have in common comes to nothing, but would grow and grow.
+        zero = interval.marginal - share if i == pair.low else zero
+        multiplier = interval.marginal - share - zero
+        interval.multiplier = multiplier
+        dual.largest = max(dual.largest, abs(multiplier))
+        marginals[np.uintp(here.start + first)].collected += multiplier - before
+        before = multiplier
+    _tabulate_lowest(search, pair)
+    at, best = p - tree.pair_start, -np.inf
     for i in range(tree.begin, tree.stop):
-        leaf = accounts[np.uintp(slots[np.uintp(i)])]
-        net = leaf.gross - table[np.uintp(ways[np.uintp(leaf.way + at)].spot)]
-        leaf.net = net
-        best = net if net > best else best
+        leaf = leaf_duals[np.uintp(slots[np.uintp(i)])]
+        reduced = leaf.others - table[np.uintp(spans[np.uintp(leaf.span + at)].entry)]
+        leaf.reduced = reduced
+        best = reduced if reduced > best else best
     tree.best = best
 
 
 @part
-def _find_least(now):
+def _find_least(search):
     """The least bound of a box that may have an answer."""
-    return now.target - now.rounding - (now.price * now.within if now.price > 0.0 else 0.0)
+    question, price = search.question[0], search.dual[0].price
+    return question.target - question.rounding - (price * search.radius[0].within if price > 0.0 else 0.0)
 
 
 @inner
-def _pass_axis(search, axis, bound, error):
-    """Set all tolls on an axis: (the bound now, the first and the last cell that can be part of an answer)."""
-    gates, lanes, takings, trees = search.gates, search.lanes, search.takings, search.trees
-    here, now = search.axes[axis], search.now[0]
-    n_gates, rest = 0, bound - here.collected
+def _add_marginals(search, axis, bound):
+    """Add up the marginals of all trees on an axis, cell by cell: (how many pairs, the bound without them)."""
+    pairs, intervals, marginals, trees = search.pairs, search.intervals, search.marginals, search.tree_duals
+    here, progress = search.axes[axis], search.progress[0]
+    n_pairs, rest = 0, bound - here.dual.collected
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        takings[np.uintp(cell)].sum = takings[np.uintp(cell)].share = 0.0
-    g = np.int64(here.gate)
-    while g >= 0:
-        gate = gates[np.uintp(g)]
-        tree = trees[np.uintp(gate.tree)]
-        if tree.seen == now.tick and gate.low < gate.high:
-            n_gates += 1
-            now.work += tree.stop - tree.begin
+        marginals[np.uintp(cell)].sum = marginals[np.uintp(cell)].collected = 0.0
+    p = np.int64(here.dual.pair)
+    while p >= 0:
+        pair = pairs[np.uintp(p)]
+        tree = trees[np.uintp(pair.tree)]
+        if tree.tick == progress.tick and pair.low < pair.high:
+            n_pairs += 1
+            progress.work += tree.stop - tree.begin
             rest -= tree.best
-            _ask_tree(search, gate, g)
+            _find_marginals(search, pair, p)
             before = 0.0
-            for i in range(gate.low, gate.high + 1):
-                lane = lanes[np.uintp(i)]
-                first = lane.first if lane.first > here.low else here.low
-                takings[np.uintp(here.start + first)].sum += lane.most - before
-                before = lane.most
-        g = np.int64(gate.following)
+            for i in range(pair.low, pair.high + 1):
+                interval = intervals[np.uintp(i)]
+                first = interval.first if interval.first > here.low else here.low
+                marginals[np.uintp(here.start + first)].sum += interval.marginal - before
+                before = interval.marginal
+        p = np.int64(pair.following)
+    return n_pairs, rest
+
+
+@inner
+def _ascend_axis(search, axis, bound, error):
+    """Set all multipliers on an axis: (the bound now, the first and the last cell that can be part of an answer)."""
+    pairs, marginals, trees = search.pairs, search.marginals, search.tree_duals
+    here, price = search.axes[axis], search.dual[0].price
+    n_pairs, rest = _add_marginals(search, axis, bound)
     first, last = here.high + 1, here.low - 1
     running = 0.0
-    least = _find_least(now) - error - rest
+    least = _find_least(search) - error - rest
     for cell in range(here.low, here.high + 1):
         at = np.uintp(here.start + cell)
-        running += takings[at].sum
-        left = running - now.price * search.cells[at].cost if now.price > 0.0 else running
-        takings[at].sum = left
+        running += marginals[at].sum
+        left = running - price * search.cells[at].cost if price > 0.0 else running
+        marginals[at].sum = left
         if left >= least:
             first = min(first, cell)
             last = cell
-    if n_gates == 0 or first > last:
-        return (bound if n_gates == 0 else -np.inf), first, last
-    _tabulate_most(search, here)
+    if n_pairs == 0 or first > last:
+        return (bound if n_pairs == 0 else -np.inf), first, last
+    _tabulate_runs(search, here)
     bound = rest
-    g = np.int64(here.gate)
-    while g >= 0:
-        gate = gates[g]
-        if trees[gate.tree].seen == now.tick and gate.low < gate.high:
-            _set_tolls(search, here, gate, g, n_gates)
-            bound += trees[gate.tree].best
-        g = np.int64(gate.following)
-    here.collected = _find_most_left(search, here)
-    return bound + here.collected, first, last
+    p = np.int64(here.dual.pair)
+    while p >= 0:
+        pair = pairs[p]
+        if trees[pair.tree].tick == search.progress[0].tick and pair.low < pair.high:
+            _set_multipliers(search, here, pair, p, n_pairs)
+            bound += trees[pair.tree].best
+        p = np.int64(pair.following)
+    here.dual.collected = _find_most_collected(search, here)
+    return bound + here.dual.collected, first, last
 
 
 @part
 def _find_error(search, level):
     """More than rounding can make of a bound: no longer are sums those of leaf values, that may have been exact."""
-    now, n_axes = search.now[0], search.axes.shape[0]
-    return 2.0**-50 * (now.n_lanes + n_axes) * (search.levels[level].n_trees + 1) * (n_axes + 1) * now.largest
+    dual, n_axes = search.dual[0], search.axes.shape[0]
+    return 2.0**-50 * (dual.n_intervals + n_axes) * (search.levels[level].n_trees + 1) * (n_axes + 1) * dual.largest
 
 
 @inner
-def tighten(search, level):
-    """Bound a level's box by one pass over all axes: (the bound, whether cells were cut off); -inf if none is left."""
-    axes, now = search.axes, search.now[0]
+def ascend(search, level):
+    """Bound a level's box by a pass over all axes: (the bound, whether cells were taken off); -inf if none is left."""
+    axes, progress, dual = search.axes, search.progress[0], search.dual[0]
     bound = _enter(search, level)
-    now.largest = max(now.largest, now.price * now.within) if now.price > 0.0 else now.largest
-    for i in range(now.n_active):
+    dual.largest = max(dual.largest, dual.price * search.radius[0].within) if dual.price > 0.0 else dual.largest
+    for i in range(progress.n_active):
         axis = axes[i].active
         if axes[axis].low < axes[axis].high:
-            axes[axis].collected = _collect_tolls(search, axis)
-            bound += axes[axis].collected
-        elif now.price > 0.0:
-            bound -= now.price * search.cells[axes[axis].start + axes[axis].low].cost
+            axes[axis].dual.collected = _collect(search, axis)
+            bound += axes[axis].dual.collected
+        elif dual.price > 0.0:
+            bound -= dual.price * search.cells[axes[axis].start + axes[axis].low].cost
     shaved = False
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         axis = axes[i].active
         low, high = axes[axis].low, axes[axis].high
-        if low == high or axes[axis].gate < 0:
+        if low == high or axes[axis].dual.pair < 0:
             continue
         error = _find_error(search, level)
-        if bound < _find_least(now) - error:
+        if bound < _find_least(search) - error:
             return -np.inf, shaved
-        bound, first, last = _pass_axis(search, axis, bound, error)
+        bound, first, last = _ascend_axis(search, axis, bound, error)
         if bound == -np.inf:
             return bound, shaved
         if first > low or last < high:
             narrow(search, axis, first, last)
             shaved = True
     error = _find_error(search, level)
-    if bound < _find_least(now) - error:
+    if bound < _find_least(search) - error:
         return -np.inf, shaved
     return bound + error, shaved

@@ -1,4 +1,4 @@
-"""What each cell of a box loses, and cutting off the cells that lose or cost too much to be part of an answer."""
+"""What each cell of a box loses, and which cells lose or cost too much to be part of an answer."""
 
 import numpy as np
 
@@ -9,31 +9,34 @@ from hardwood._kernels.search.state import CHEAPEST, narrow, touch, touch_none
 @inner
 def _start_tree(search, top):
     """Note the bounds of a tree's best leaf: the axes on which some cells are out of its reach; how many there are."""
-    axes, each, bounds = search.axes, search.leaves, search.bounds
+    axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
     n_pending = 0
     for k in range(each[top].start, each[top].end):
         bound = bounds[np.uintp(k)]
-        here = axes[np.uintp(bound.axis)]
+        here, probe = axes[np.uintp(bound.axis)], axes[np.uintp(bound.axis)].probe
         if bound.first <= here.low and bound.last >= here.high:
             continue
         if here.is_touched == 0:
             touch(search, bound.axis)
-            here.first, here.last = here.low, here.high
-        here.front, here.back = max(bound.first, here.low), min(bound.last, here.high)
-        here.first, here.last = max(here.first, here.front), min(here.last, here.back)
-        axes[n_pending].pending = bound.axis
+            for cell in range(here.start + here.low, here.start + here.high + 2):
+                cells[np.uintp(cell)].loss = 0.0
+            probe.first, probe.last = here.low, here.high
+        probe.front, probe.back = max(bound.first, here.low), min(bound.last, here.high)
+        probe.first, probe.last = max(probe.first, probe.front), min(probe.last, probe.back)
+        axes[n_pending].probe.pending = bound.axis
         n_pending += 1
     return n_pending
 
 
 @inner
-def probe(search, level, total):
+def measure_losses(search, level, total):
     """Work out what each cell loses, as differences between neighbouring cells, on axes with losses."""
     axes, cells, each, bounds = search.axes, search.cells, search.leaves, search.bounds
-    slots, marks, now = search.slots, search.marks, search.now[0]
-    slack = total - now.target + now.rounding
+    slots, marks = search.slots, search.marks
+    question, progress = search.question[0], search.progress[0]
+    slack = total - question.target + question.rounding
     touch_none(search)
-    tick, work = now.tick, 0
+    tick, work = progress.tick, 0
     mark, n_trees = search.levels[level].mark, search.levels[level].n_trees
     for tree in range(n_trees):
         i, stop = marks[mark + tree], marks[mark + tree + 1]
@@ -50,30 +53,30 @@ def probe(search, level, total):
             if not everywhere:
                 for k in range(leaf.start, leaf.end):
                     bound = bounds[np.uintp(k)]
-                    here = axes[np.uintp(bound.axis)]
-                    here.seen, here.seen_first, here.seen_last = tick, bound.first, bound.last
+                    here = axes[np.uintp(bound.axis)].probe
+                    here.leaf_tick, here.leaf_first, here.leaf_last = tick, bound.first, bound.last
             still = 0
             for r in range(n_pending):
-                j = axes[np.uintp(r)].pending
-                here = axes[np.uintp(j)]
+                j = axes[np.uintp(r)].probe.pending
+                here, known = axes[np.uintp(j)], axes[np.uintp(j)].probe
                 low, high, at = here.low, here.high, here.start
-                if here.seen == tick:
-                    low, high = max(low, here.seen_first), min(high, here.seen_last)
-                if low < here.front:
+                if known.leaf_tick == tick:
+                    low, high = max(low, known.leaf_first), min(high, known.leaf_last)
+                if low < known.front:
                     cells[np.uintp(at + low)].loss += lost
-                    cells[np.uintp(at + here.front)].loss -= lost
-                    here.front = low
-                if high > here.back:
-                    cells[np.uintp(at + here.back + 1)].loss += lost
+                    cells[np.uintp(at + known.front)].loss -= lost
+                    known.front = low
+                if high > known.back:
+                    cells[np.uintp(at + known.back + 1)].loss += lost
                     cells[np.uintp(at + high + 1)].loss -= lost
-                    here.back = high
-                if here.front > here.low or here.back < here.high:
-                    axes[np.uintp(still)].pending = j
+                    known.back = high
+                if known.front > here.low or known.back < here.high:
+                    axes[np.uintp(still)].probe.pending = j
                     still += 1
             n_pending = still
-    now.tick = tick
-    now.work += work + n_trees + now.n_active
-    for i in range(now.n_touched):
+    progress.tick = tick
+    progress.work += work + n_trees + progress.n_active
+    for i in range(progress.n_touched):
         here = axes[axes[i].touched]
         running = 0.0
         for cell in range(here.start + here.low, here.start + here.high + 1):
@@ -84,9 +87,9 @@ def probe(search, level, total):
 @inner
 def find_cheapest(search, additive):
     """Note the least cost on each axis within the box, that of the cell nearest to the row's; the least of a point."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    axes, cells, progress = search.axes, search.cells, search.progress[0]
     together = 0.0
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         here = axes[np.uintp(axes[np.uintp(i)].active)]
         least = cells[np.uintp(here.start + min(max(here.own, here.low), here.high))].cost
         here.cheapest = least
@@ -102,11 +105,11 @@ def _is_hopeless(axis, cell, total, least_sum, rest, within):
 
 @inner
 def shave(search, total, together, goal, additive):
-    """Cut cells that cannot be part of an answer off the ends of the box: (whether none is left, whether any was)."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    """Take cells that cannot be part of an answer off the ends of the box: (whether none is left, whether any was)."""
+    axes, cells, question, progress = search.axes, search.cells, search.question[0], search.progress[0]
     shaved = False
-    least_sum, within = now.target - now.rounding, now.within if goal == CHEAPEST else np.inf
-    for i in range(now.n_active if goal == CHEAPEST else now.n_touched):
+    least_sum, within = question.target - question.rounding, search.radius[0].within if goal == CHEAPEST else np.inf
+    for i in range(progress.n_active if goal == CHEAPEST else progress.n_touched):
         axis = axes[np.uintp(i)].active if goal == CHEAPEST else axes[np.uintp(i)].touched
         here = axes[np.uintp(axis)]
         low, high, at = here.low, here.high, here.start

@@ -1,44 +1,72 @@
-"""What changes cost, and the balls around a row: what is within a radius of it.
+"""What changes cost, and what is within a radius of a row.
 
-In the L-infinity norm a ball is a box of cells. In the others it is only within one: what costs no more than the radius
-costs no more on any axis.
+In the L-infinity norm all that is within a radius is a box of cells. In the others it is only within one: what costs no
+more than the radius costs no more on any axis.
 """
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
-from hardwood._kernels.search.branching import settle_categories
+from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.search.categories import settle_categories
 from hardwood._kernels.search.leaves import MISSING, find_cell
 from hardwood._kernels.search.state import narrow
 
+INFINITY_NORM = -1
 # Costs are kept finite: infinity means that there is no example.
 LARGEST_COST = 1e300
 
 
-@inner
-def cut_ball(model, task, row, radius, axes):
-    """Cut the row's reach to where a change of one feature costs no more than the radius; whether that is all of it.
+@part
+def _measure_cost(task, j, lower, upper):
+    """What it costs to change a feature from one number to another, in scaled units.
 
-    A trifle more than the radius: what counts is the cost of the cells.
+    Whatever is large is made smaller before it can leave the range of numbers.
     """
+    if task.scale < 1.0:
+        cost = task.weight[j] * (upper * task.scale - lower * task.scale)
+    else:
+        cost = task.weight[j] * (upper - lower) * task.scale
+    if task.norm == 2:
+        cost *= cost
+    return cost if cost < LARGEST_COST else LARGEST_COST
+
+
+@part
+def _price_change(task, j):
+    """What any change of a feature costs, of a category or in the L0 norm, in scaled units."""
+    cost = task.weight[j] * task.scale
+    if task.norm == 2:
+        cost *= cost
+    return cost if cost < LARGEST_COST else LARGEST_COST
+
+
+@part
+def _measure_reach(task, j, radius):
+    """How far a feature can be changed for a cost, and a trifle more: what counts is the cost of the cells."""
+    cost = np.sqrt(radius) if task.norm == 2 else radius
+    weight, scale = task.weight[j], task.scale
+    change = cost / weight / scale if scale < 1.0 else cost / scale / weight  # whatever is large is made smaller first
+    return change * (1.0 + 1e-9) + 1e-300
+
+
+@inner
+def limit_radius(model, task, row, radius, axes):
+    """Limit the row's reach to where a change of one feature costs no more than a radius; whether that is all of it."""
     whole = True
     x, n_features = task.x[row], task.x.shape[1]
     for j in range(n_features):
         if axes[j].own == MISSING:
             continue
-        weight = task.weight[j]
-        if task.norm == 2:
-            weight *= weight
-        if (model.features[j].n_categories or task.norm == 0) and weight > radius:
+        n_categories = model.features[j].n_categories
+        if (n_categories or task.norm == 0) and _price_change(task, j) > radius:
             whole &= axes[j].low == axes[j].high
             axes[j].low = axes[j].high = axes[j].own
-            for code in range(model.features[j].n_categories):
+            for code in range(n_categories):
                 axis = n_features + model.features[j].category_start + code
                 whole &= axes[axis].high == axes[axis].own
                 axes[axis].high = axes[axis].own
-        elif model.features[j].n_categories == 0 and task.norm != 0 and weight > 0.0:
-            reach = radius / weight
-            reach = (np.sqrt(reach) if task.norm == 2 else reach) * (1.0 + 1e-9) + 1e-300
+        elif n_categories == 0 and task.norm != 0 and task.weight[j] > 0.0:
+            reach = _measure_reach(task, j, radius)
             low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
             whole &= low <= axes[j].low and high >= axes[j].high
             axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
@@ -48,32 +76,28 @@ def cut_ball(model, task, row, radius, axes):
 @inner
 def set_costs(model, x, task, search):
     """Work out what it costs to move to each cell."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    axes, cells = search.axes, search.cells
     n_features = x.shape[0]
-    for i in range(now.n_active):
+    for i in range(search.progress[0].n_active):
         axis = axes[i].active
         at = axes[axis].start
         if axis >= n_features:
             continue
-        own, start, weight = axes[axis].own, model.features[axis].threshold_start, task.weight[axis]
+        own, start = axes[axis].own, model.features[axis].threshold_start
         for cell in range(axes[axis].low, axes[axis].high + 1):
-            change = 0.0
-            if cell > own:
-                change = np.nextafter(model.thresholds[start + cell - 1], np.inf) - x[axis]
-            elif cell < own:
-                change = x[axis] - model.thresholds[start + cell]
-            cost = weight * change
+            cost = 0.0
             if task.norm == 0:
-                cost = weight if cell != own else 0.0
-            elif task.norm == 2:
-                cost *= cost
-            cells[at + cell].cost = min(cost, LARGEST_COST)
+                cost = _price_change(task, axis) if cell != own else 0.0
+            elif cell > own:
+                cost = _measure_cost(task, axis, x[axis], np.nextafter(model.thresholds[start + cell - 1], np.inf))
+            elif cell < own:
+                cost = _measure_cost(task, axis, model.thresholds[start + cell], x[axis])
+            cells[at + cell].cost = cost
     for j in range(n_features):
         for code in range(model.features[j].n_categories):
             axis = n_features + model.features[j].category_start + code
-            at, weight = axes[axis].start, task.weight[j]
-            leaving = weight * weight if task.norm == 2 else weight
-            cells[at].cost = leaving if axes[axis].own == 1 else 0.0
+            at = axes[axis].start
+            cells[at].cost = _price_change(task, j) if axes[axis].own == 1 else 0.0
             cells[at + 1].cost = 0.0
 
 
@@ -94,7 +118,7 @@ def price_leaves(search):
 
 
 @inner
-def bound_ball(search, radius):
+def bound_radius(search, radius):
     """The sum of every tree's best leaf within a radius, and between which costs of leaves it stays the same.
 
     It is the same for every radius from the first of these costs on, up to, but not at, the second.
@@ -116,9 +140,9 @@ def bound_ball(search, radius):
 @inner
 def find_costs(search, radius):
     """The largest cost of a cell that is not above the radius, and the least that is."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
+    axes, cells, progress = search.axes, search.cells, search.progress[0]
     below, above = 0.0, np.inf
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         here = axes[axes[i].active]
         first, last = np.uintp(here.start + here.low), np.uintp(here.start + here.high)
         while cells[first].cost > radius:
@@ -132,10 +156,10 @@ def find_costs(search, radius):
 
 
 @inner
-def narrow_ball(model, search, radius):
+def narrow_radius(model, search, radius):
     """Narrow the box to the cells that cost no more than the radius."""
-    axes, cells, now = search.axes, search.cells, search.now[0]
-    for i in range(now.n_active):
+    axes, cells, progress = search.axes, search.cells, search.progress[0]
+    for i in range(progress.n_active):
         axis = axes[i].active
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         while cells[np.uintp(at + low)].cost > radius:

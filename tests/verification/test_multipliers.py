@@ -1,7 +1,6 @@
-"""The search with tolls from the first box on, and with leaves that are no multiples of a step."""
+"""The search with multipliers from the first box on, and with leaves that are no multiples of a step."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,24 @@ from hypothesis import strategies as st
 from numba import njit
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
-from hardwood import TreeEnsemble, as_ensemble, attack, load_dataset, verify
-from hardwood._kernels.search import rows as search_kernels
-from hardwood._kernels.search.multipliers import HIGHEST, lay_out, tighten
+from hardwood import TreeEnsemble, as_ensemble, load_dataset, verify
+from hardwood._kernels.search.multiplier_layout import lay_out
+from hardwood._kernels.search.multipliers import SECOND_TABLE, ascend
 from hardwood._kernels.search.radius import set_costs
+from hardwood._kernels.search.rows import enclose, list_leaves
 from hardwood._kernels.search.state import EVERY, LARGEST, keep_leaves, narrow
-from hardwood.threat import ThreatModel
-from hardwood.verification import engine, search
+from hardwood.threat import Reach, ThreatModel
+from hardwood.verification import ask
+from hardwood.verification.answers import FOUND, NONE
 from hardwood.verification.answers import measure_margin as margin
 from hardwood.verification.distance import measure
 from hardwood.verification.engine import make_workspace
-from hardwood.verification.search import measure_rounding
+from hardwood.verification.search import RowSearch, measure_rounding, prepare
+from hardwood.verification.settings import SETTINGS, SearchSettings
 from reference import attacking, enumerating
 
-
-@pytest.fixture(autouse=True)
-def tolls_from_the_start() -> Iterator[None]:
-    """Ask tolls in every box that has to be cut, and take a model for one of steps though many leaves are odd."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "EASY", -1)
-        patch.setattr(search, "ODD", 0.4)
-        yield
+# Multipliers in every box that has to be halved, and models taken for ones of steps though many leaves are odd.
+ALWAYS = SearchSettings(easy_boxes=-1, odd_share=0.4)
 
 
 def random_model(generator: np.random.Generator) -> TreeEnsemble:
@@ -53,33 +49,33 @@ def random_model(generator: np.random.Generator) -> TreeEnsemble:
     return dataclasses.replace(trees, value=value)
 
 
-def check(seed: int, norm: float) -> bool:
-    """Compare decisions, margins and distances of two rows with all points; whether tolls were asked."""
+def check(seed: int, norm: float, search: SearchSettings = ALWAYS) -> bool:
+    """Compare decisions, margins and distances of two rows with all points; whether there were multipliers."""
     generator = np.random.default_rng(seed)
     trees = random_model(generator)
     rows, entries = attacking.random_rows(generator, trees, 2), attacking.random_threat(generator, trees.schema)
     if trees.link == "probability":
         rows, entries = generator.random((2, 3)), generator.choice([0.05, 0.1, 0.15, 0.2], 3).tolist()
-    label, threat = trees.decide(rows), ThreatModel(entries)
-    reach, X = threat.resolve(trees.schema, trees.labels), trees.schema.decode(rows)
-    certificate, result = verify(trees, X, None, threat), attack(trees, X, None, threat, norm=norm)
-    weight, doubt = np.ones(trees.schema.n_features), measure_rounding(trees).doubt + 1e-6
+    label, reach = trees.decide(rows), ThreatModel(entries).resolve(trees.schema, trees.labels)
+    weight, ask_settings = np.ones(trees.schema.n_features), ask.AskSettings(search=search)
+    decided = ask.decide(trees, rows, label, reach, ask_settings)
+    nearest = ask.nearest(trees, rows, label, reach, norm, weight, ask_settings)
     for k, (row, own) in enumerate(zip(rows, label, strict=True)):
         values = enumerating.reachable_values(trees, row, own, reach)
         points = np.array(np.meshgrid(*values, indexing="ij")).reshape(len(values), -1).T
         adversarial = points[trees.decide(points) != own]
-        assert certificate.status[k] == ("vulnerable" if len(adversarial) else "robust")
+        assert decided.status[k] == (FOUND if len(adversarial) else NONE)
         worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
-        assert certificate.lower[k] - doubt <= worst <= certificate.upper[k] + doubt
-        nearest = np.inf
+        assert decided.lower[k] <= worst <= decided.upper[k]
+        distance = np.inf
         if len(adversarial):
-            nearest = measure(adversarial, np.tile(row, (len(adversarial), 1)), trees.schema, norm, weight).min()
-        assert result.lower[k] == result.distance[k]
-        np.testing.assert_allclose(result.distance[k], nearest, rtol=1e-12, atol=1e-300)
-    works = [work for _, work in search.prepare(trees).spare]
+            distance = measure(adversarial, np.tile(row, (len(adversarial), 1)), trees.schema, norm, weight).min()
+        assert nearest.lower[k] == nearest.upper[k]
+        np.testing.assert_allclose(nearest.upper[k], distance, rtol=1e-12, atol=1e-300)
+    works = [work for _, work in prepare(trees, search).spare]
     # Prices used to be tried on leaves that no longer met the box, and which paid what was elsewhere in memory.
-    assert all(((work.ways["spot"] >= 0) & (work.ways["spot"] < HIGHEST)).all() for work in works)
-    return any(work.now["n_lanes"][0] > 0 for work in works)
+    assert all(((work.spans["entry"] >= 0) & (work.spans["entry"] < SECOND_TABLE)).all() for work in works)
+    return any(work.dual["n_intervals"][0] > 0 for work in works)
 
 
 class TestAgainstEnumeration:
@@ -89,7 +85,7 @@ class TestAgainstEnumeration:
     @example(seed=551)
     @example(seed=41)
     def test_answers(self, norm: float, seed: int) -> None:
-        """Case 551: a margin that was bounded by what was left after some cells had been cut off; 41: see `check`."""
+        """Case 551: a margin that was bounded by what was left after some cells had been taken off; 41: see `check`."""
         check(seed, norm)
 
     @pytest.mark.parametrize("norm", [np.inf, 1])
@@ -97,53 +93,51 @@ class TestAgainstEnumeration:
     @given(seed=st.integers(0, 2**32))
     def test_little_room(self, norm: float, seed: int) -> None:
         """A search that runs out of room goes on in a larger one where it was."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "LEAVES", 32)
-            patch.setattr(engine, "LEVELS", 2)
-            check(seed, norm)
+        check(seed, norm, ALWAYS._replace(first_leaves=32, first_levels=2))
 
-    def test_tolls_are_asked(self) -> None:
+    def test_they_are_asked(self) -> None:
         """Random models are small, but not so small that none of this would be tried."""
         assert sum(check(seed, np.inf) for seed in range(200)) > 20
 
     @settings(max_examples=60)
     @given(seed=st.integers(0, 2**32))
-    def test_lanes_that_are_too_many(self, seed: int) -> None:
-        """A tree that tells more cells apart than it has lanes: tolls are coarser, answers are not."""
+    def test_too_many_intervals(self, seed: int) -> None:
+        """A tree that tells more cells apart than it has intervals: multipliers are coarser, answers are not."""
         generator = np.random.default_rng(seed)
         X = generator.random((500, 2))
         y = generator.integers(0, 2, 500)
         model = as_ensemble(RandomForestClassifier(3, random_state=seed % 1000, n_jobs=1).fit(X, y))
         rows = X[:1]
         reach = ThreatModel(0.5).resolve(model.schema, model.labels)
+        assert isinstance(reach, Reach)
         label = model.decide(rows)
         points = enumerating.reachable_values(model, rows[0], label[0], reach)
         grid = np.array(np.meshgrid(*points, indexing="ij")).reshape(2, -1).T
-        status = verify(model, rows, label, 0.5).status[0]
-        assert status == ("vulnerable" if (model.decide(grid) != label[0]).any() else "robust")
+        status = ask.decide(model, rows, label, reach, ask.AskSettings(search=ALWAYS)).status[0]
+        assert status == (FOUND if (model.decide(grid) != label[0]).any() else NONE)
 
 
 @njit
 def bound_boxes(model: Any, task: Any, work: Any, boxes: Any, price: float, bounds: Any) -> bool:
-    """Bound the row's box by tolls, pass after pass, then smaller and smaller ones; whether there was room."""
-    now = work.now[0]
-    now.plus, now.minus, now.target, now.step = np.int64(0), np.int64(-1), -np.inf, 0.0
-    search_kernels._enclose(model, task, np.int64(0), work, np.inf)
-    if not search_kernels._list_leaves(model, task, work) or not lay_out(work):
+    """Bound the row's box, pass after pass, then smaller and smaller ones; whether there was room."""
+    question = work.question[0]
+    question.plus, question.minus, question.target, question.step = np.int64(0), np.int64(-1), -np.inf, 0.0
+    enclose(model, task, np.int64(0), work, np.inf)
+    if not list_leaves(model, task, work) or not lay_out(work):
         return False
     set_costs(model, task.x[0], task, work)
-    now.price, now.within = price, 1.0
+    work.dual[0].price, work.radius[0].within = price, 1.0
     for i in range(len(bounds)):
         for axis in range(boxes.shape[1]):
             narrow(work, axis, boxes[i, axis, 0], boxes[i, axis, 1])
         keep_leaves(work, np.int64(0), np.int64(0), EVERY, 0.0)
-        now.trail = 0
-        bounds[i], _ = tighten(work, np.int64(0))
+        work.progress[0].trail = 0
+        bounds[i], _ = ascend(work, np.int64(0))
     return True
 
 
 class TestBounds:
-    """What tolls say of a box, against the largest sum of leaf values, less a price for the L1 distance, in it."""
+    """What multipliers say of a box, against the largest sum of leaf values in it, less a price of the distance."""
 
     N_PASSES, N_BOXES = 6, 6
 
@@ -153,7 +147,7 @@ class TestBounds:
         X, y = np.round(generator.random((40, 3)), 2), generator.normal(size=40)
         trees = as_ensemble(RandomForestRegressor(12, random_state=seed % 1000, n_jobs=1).fit(X, y))
         row = generator.random((1, 3))
-        rows = search.RowSearch(trees, ThreatModel(0.2).resolve(trees.schema), np.ones(3), 1.0)
+        rows = RowSearch(trees, ThreatModel(0.2).resolve(trees.schema), np.ones(3), 1.0, norm=1)
         low, high = rows.reach.box(row, np.zeros(1, dtype=np.intp))
         thresholds = [np.unique(trees.threshold[trees.feature == j]) for j in range(3)]
         box = np.array([np.searchsorted(thresholds[j], [low[0, j], high[0, j]]) for j in range(3)])
@@ -161,12 +155,9 @@ class TestBounds:
         for _ in range(self.N_BOXES):
             ends = np.sort(generator.integers(boxes[-1][:, :1], boxes[-1][:, 1:] + 1, (3, 2)), axis=1)
             boxes.append(np.where(generator.random((3, 1)) < 0.4, ends, boxes[-1]))
-        prepared = search.prepare(trees)
-        task = search_kernels.Task(
-            row, low, high, np.empty((1, 0), dtype=bool), np.zeros(1, dtype=search_kernels.ROW), np.empty((1, 3)),
-            np.ones(3), 1, LARGEST, 1, *prepared.rounding, 0.0, 0, 0, 0,
-        )  # fmt: skip
-        work, bounds = make_workspace(prepared.ensemble, prepared.model, 8), np.zeros(len(boxes))
+        prepared = prepare(trees)
+        task = rows.make_task(LARGEST, row, np.zeros(1, dtype=np.intp))
+        work, bounds = make_workspace(prepared.model, prepared.max_depth, SETTINGS, 8), np.zeros(len(boxes))
         assert bound_boxes(prepared.model, task, work, np.array(boxes), price, bounds)
         values = enumerating.reachable_values(trees, row[0], 0, rows.reach)
         points = np.array(np.meshgrid(*values, indexing="ij")).reshape(3, -1).T
@@ -198,22 +189,22 @@ class TestRounding:
     def test_pure_leaves(self) -> None:
         X = np.arange(20.0)[:, None]
         forest = RandomForestClassifier(5, random_state=0).fit(X, np.arange(20) % 2)
-        assert measure_rounding(as_ensemble(forest)) == (0.0, 1.0, 2.0, 1.0, 1.0)  # 5 trees: an odd lead
+        assert measure_rounding(as_ensemble(forest)) == (0.0, 1.0, 2.0, 1.0, 1.0, 5.0)  # 5 trees: an odd lead
 
     def test_three_classes(self) -> None:
         """Of two classes out of three a tree may vote for neither."""
         X = np.arange(21.0)[:, None]
         forest = RandomForestClassifier(5, random_state=0).fit(X, np.arange(21) % 3)
-        assert measure_rounding(as_ensemble(forest)) == (0.0, 1.0, 1.0, 0.0, 0.0)
+        assert measure_rounding(as_ensemble(forest)) == (0.0, 1.0, 1.0, 0.0, 0.0, 5.0)
 
     def test_some_leaves_are_not_pure(self) -> None:
         """Three rows that cannot be told apart, of two classes: a third is no multiple of anything."""
         X = np.append(np.arange(20.0), [0.0, 0.0])[:, None]
         y = np.append(np.arange(20) % 2, [1, 1])
         forest = RandomForestClassifier(5, random_state=0, bootstrap=False).fit(X, y)
-        doubt, *others = measure_rounding(as_ensemble(forest))
+        doubt, *others = measure_rounding(as_ensemble(forest), odd_share=0.4)
         assert 0.0 < doubt < 1e-12
-        assert others == [1.0, 2.0, 1.0, 1.0]  # the other leaves vote
+        assert others == [1.0, 2.0, 1.0, 1.0, 5.0]  # the other leaves vote
 
     def test_boosting_has_no_step(self) -> None:
         X = np.random.default_rng(0).random((100, 3))
@@ -245,27 +236,36 @@ def read_scaled(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, table.target, np.random.default_rng(0).permutation(len(X))
 
 
+def find_distances(forest: RandomForestClassifier, X: np.ndarray, y: np.ndarray, row_work: int) -> ask.Answers:
+    """Find distances of up to 0.3 with a limit on the work that a row may take."""
+    trees = as_ensemble(forest)
+    reach = ThreatModel(0.3).resolve(trees.schema, trees.labels)
+    given_up = ask.AskSettings(search=ALWAYS._replace(row_work=row_work))
+    return ask.nearest(trees, X, y, reach, np.inf, np.ones(X.shape[1]), given_up)
+
+
 def test_ties_of_a_shallow_forest() -> None:
-    """Sonar, depth 7, one leaf in fifty not pure: 7 of these rows were unknown after seconds, and take milliseconds.
+    """Sonar, depth 7, one leaf in fifty not pure: 7 of these rows were unknown after 500 million leaves.
 
     Leaves that were counted for more than they are worth came to ties that were none, in ever new combinations.
     """
     X, y, order = read_scaled("sonar")
     forest = RandomForestClassifier(100, max_depth=7, random_state=0, n_jobs=2).fit(X[order[60:]], y[order[60:]])
-    result = attack(forest, X[order[:60]], y[order[:60]], 0.3, time_limit=20)
-    assert (result.lower == result.distance).all()
+    result = find_distances(forest, X[order[:60]], y[order[:60]], 40_000_000)
+    assert (result.lower == result.upper).all()
 
 
 def test_ties_of_a_forest() -> None:
     """Spam, 100 full trees, a few leaves of 39 or so not pure: rows whose ties kept the search busy for ever.
 
     Row 16 once did not come back at all: a climb went on from rounding to rounding. Of others nothing but bounds was
-    known after ten seconds, since every way to come to 50 votes of 100 was tried.
+    known after a billion leaves, since every way to come to 50 votes of 100 was tried.
     """
     X, target, order = read_scaled("spambase")
     forest = RandomForestClassifier(60, random_state=0, n_jobs=2).fit(X[order[1000:]], target[order[1000:]])
     rows, y = X[order[:40]], target[order[:40]]
     assert measure_rounding(as_ensemble(forest)).doubt > 0.0
-    result = attack(forest, rows, y, 0.3, time_limit=60)
-    assert (result.lower == result.distance).all()
-    assert (forest.predict(result.X_adv[result.found]) != y[result.found]).all()
+    result = find_distances(forest, rows, y, 200_000_000)
+    assert (result.lower == result.upper).all()
+    found = result.status == FOUND
+    assert (forest.predict(result.example[found]) != y[found]).all()

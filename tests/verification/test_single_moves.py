@@ -1,4 +1,4 @@
-"""What one pass over the trees tells of a point, against the model's own outputs at every point next to it."""
+"""Single moves: what one pass over the trees tells of a point, against the model's outputs at all points next to it."""
 
 from typing import Any
 
@@ -10,49 +10,46 @@ from numba import njit
 from sklearn.ensemble import RandomForestClassifier
 
 from hardwood import TreeEnsemble, as_ensemble
-from hardwood._kernels.search import rows as search_kernels
 from hardwood._kernels.search.climbing import start
-from hardwood._kernels.search.single_moves import add_up, survey
+from hardwood._kernels.search.rows import enclose
+from hardwood._kernels.search.single_moves import add_up, measure_moves
 from hardwood._kernels.search.state import ANY, write_point
 from hardwood.threat import Reach, ThreatModel
-from hardwood.verification import search
-from hardwood.verification.engine import make_workspace
+from hardwood.verification.engine import drop_unused
+from hardwood.verification.search import RowSearch, prepare
+from hardwood.verification.settings import SETTINGS
 from reference import attacking, enumerating
 
 
 @njit
 def look_around(model: Any, task: Any, work: Any, steps: Any, everywhere: bool, gains: Any) -> Any:
-    """Survey the point that is so many cells away from the row on every axis of numbers, or as many as can be."""
-    now, axes = work.now[0], work.axes
-    now.plus, now.minus, now.step = np.int64(1), np.int64(0), 0.0
-    search_kernels._enclose(model, task, np.int64(0), work, np.inf)
+    """Measure the moves of the point that is some cells away from the row on axes of numbers, or as many as can be."""
+    question, axes = work.question[0], work.axes
+    question.plus, question.minus, question.step = np.int64(1), np.int64(0), 0.0
+    enclose(model, task, np.int64(0), work, np.inf)
     start(model, work, True)
     for j in range(steps.shape[0]):
         if model.features[j].n_categories == 0 and axes[j].low < axes[j].high:
             axes[j].chosen = min(max(axes[j].own + steps[j], axes[j].low), axes[j].high)
-    sums = survey(model, work, everywhere)
-    for i in range(now.n_touched):
+    sums = measure_moves(model, work, everywhere)
+    for i in range(work.progress[0].n_touched):
         axis = axes[i].touched
         running = 0.0
         for cell in range(axes[axis].low, axes[axis].high + 1):
-            running += work.cells[axes[axis].start + cell].loss
+            running += work.cells[axes[axis].start + cell].gain
             gains[axis, cell] = running
     write_point(model, axes, task.x[0], work.point)
     return sums, add_up(model, work)
 
 
-class Survey:
+class Told:
     """A random row under attack, and what the pass tells of a point within its reach."""
 
     def __init__(self, trees: TreeEnsemble, row: np.ndarray, reach: Reach, steps: np.ndarray, everywhere: bool) -> None:
-        prepared = search.prepare(trees)
+        prepared = prepare(trees)
         label = trees.decide(row[None])
-        box = (*reach.box(row[None], label), reach.open_codes(row[None], label))
-        task = search_kernels.Task(
-            row[None], *box, np.zeros(1, dtype=search_kernels.ROW), np.empty((1, len(row))),
-            np.ones(len(row)), search_kernels.INFINITY_NORM, ANY, 1, *prepared.rounding, 0.0, 0, 0, 0,
-        )  # fmt: skip
-        work = make_workspace(trees, prepared.model, 1)
+        task = RowSearch(trees, reach, np.ones(len(row)), np.inf).make_task(ANY, row[None], label)
+        _, work = prepared.take_workspace(SETTINGS)
         self.gains = np.zeros((len(work.axes), int(np.diff(work.axes["start"]).max(initial=3)) + 1000))
         sums, self.added_up = look_around(prepared.model, task, work, steps, everywhere, self.gains)
         self.total, self.bound, _ = sums
@@ -63,7 +60,7 @@ class Survey:
         return sum(np.diff(self.trees.value[leaves, :2], axis=1)[:, 0] for leaves in self.trees.leaves(points).T)
 
     def check_moves(self, row: np.ndarray, reach: Reach) -> None:
-        """Compare with all points that differ from the surveyed one in one feature."""
+        """Compare with all points that differ from it in one feature."""
         assert self.total == self.added_up == pytest.approx(self.lead(self.point[None])[0], abs=1e-9)
         for j, values in enumerate(enumerating.reachable_values(self.trees, row, self.label, reach)):
             points = np.tile(self.point, (len(values), 1))
@@ -90,10 +87,10 @@ def test_trees_of_all_kinds(seed: int, everywhere: bool, missing: bool) -> None:
     generator = np.random.default_rng(seed)
     schema = attacking.random_schema(generator, accepts_missing=missing)
     trees = attacking.random_trees(generator, schema, 5, 3, 2, "softmax")
-    trees = search.prepare(trees).ensemble  # all of its columns are looked at
+    trees, _ = drop_unused(trees)  # all of its columns are looked at
     row = attacking.random_rows(generator, trees, 1, missing=missing)[0]
     reach = ThreatModel(attacking.random_threat(generator, trees.schema)).resolve(trees.schema, trees.labels)
-    told = Survey(trees, row, reach, generator.integers(-2, 3, len(row)), everywhere)
+    told = Told(trees, row, reach, generator.integers(-2, 3, len(row)), everywhere)
     told.check_moves(row, reach)
     if everywhere:
         assert told.bound >= told.best_leaves(row, reach) - 1e-9
@@ -106,6 +103,6 @@ def test_forests(seed: int) -> None:
     X, y = np.round(generator.random((40, 3)), 2), generator.integers(0, 2, 40)
     trees = as_ensemble(RandomForestClassifier(8, random_state=seed % 1000, n_jobs=1).fit(X, y))
     row, reach = generator.random(3), ThreatModel([0.2, (0.0, 0.3), None]).resolve(trees.schema, trees.labels)
-    told = Survey(trees, row, reach, generator.integers(-3, 4, 3), everywhere=True)
+    told = Told(trees, row, reach, generator.integers(-3, 4, 3), everywhere=True)
     told.check_moves(row, reach)
     assert told.bound == pytest.approx(told.best_leaves(row, reach), abs=1e-9)

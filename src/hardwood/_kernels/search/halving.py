@@ -1,4 +1,4 @@
-"""Where a box is cut in two, and which half comes first."""
+"""Where a box is halved, and which half comes first."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from hardwood._kernels.search.state import CHEAPEST
 
 
 @inner
-def cut_answer(search, level, goal):
-    """Where to cut a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
-    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
+def halve_answer(search, level, goal):
+    """Where to halve a box whose answer is not the last word: off what makes the answer dear; else along its edge."""
+    axes, levels, cells, progress = search.axes, search.levels, search.cells, search.progress[0]
     best_axis, best_cell, most = np.int64(-1), 0, 0.0
-    for i in range(now.n_active):
+    for i in range(progress.n_active):
         axis = axes[i].active
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         if low == high or goal != CHEAPEST:
@@ -24,23 +24,23 @@ def cut_answer(search, level, goal):
                 cheap += 1
             best_axis, best_cell, most = np.int64(axis), (cell - 1 if cheap < cell else cell), excess
     if best_axis < 0:
-        for i in range(now.n_touched):
+        for i in range(progress.n_touched):
             axis = axes[i].touched
-            if axes[axis].low < axes[axis].first:
-                best_axis, best_cell = np.int64(axis), axes[axis].first - 1
-            elif axes[axis].last < axes[axis].high:
-                best_axis, best_cell = np.int64(axis), axes[axis].last
+            if axes[axis].low < axes[axis].probe.first:
+                best_axis, best_cell = np.int64(axis), axes[axis].probe.first - 1
+            elif axes[axis].probe.last < axes[axis].high:
+                best_axis, best_cell = np.int64(axis), axes[axis].probe.last
     if best_axis >= 0:
         levels[level].axis, levels[level].cell = best_axis, best_cell
     return best_axis >= 0
 
 
 @inner
-def cut_conflict(search, level):
-    """Where to cut a box whose best leaves do not go together: so that both halves lose much."""
-    axes, levels, cells, now = search.axes, search.levels, search.cells, search.now[0]
+def halve_conflict(search, level):
+    """Where to halve a box whose best leaves do not go together: so that both halves lose much."""
+    axes, levels, cells, progress = search.axes, search.levels, search.cells, search.progress[0]
     best_less, best_more, best_balance = -1.0, -1.0, -1.0
-    for i in range(now.n_touched):
+    for i in range(progress.n_touched):
         axis = axes[i].touched
         low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
         running = np.inf
@@ -63,13 +63,13 @@ def cut_conflict(search, level):
 def order_halves(search, level, total, together, goal, additive):
     """Note bounds of both halves, and which one is put off: the dearer one, or the one that loses more."""
     axes, levels, cells = search.axes, search.levels, search.cells
-    axis, cut = levels[level].axis, levels[level].cell
+    axis, last = levels[level].axis, levels[level].cell
     at = axes[axis].start
     loss_low = loss_high = 0.0
     if axes[axis].is_touched == 1:
         loss_low = loss_high = np.inf
         for cell in range(axes[axis].low, axes[axis].high + 1):
-            if cell <= cut:
+            if cell <= last:
                 loss_low = min(loss_low, cells[at + cell].loss)
             else:
                 loss_high = min(loss_high, cells[at + cell].loss)
@@ -79,7 +79,7 @@ def order_halves(search, level, total, together, goal, additive):
         for cell in range(axes[axis].low, axes[axis].high + 1):
             cost = cells[at + cell].cost
             cost = together - axes[axis].cheapest + cost if additive else max(together, cost)
-            if cell <= cut:
+            if cell <= last:
                 floor_low = min(floor_low, cost)
             else:
                 floor_high = min(floor_high, cost)
