@@ -28,8 +28,8 @@ BETTER = 1.0 + 1e-12
 MOVE, ROWS, STAY = 0, 2, 4
 
 # The sums: what is on the left once the attacker has moved, in orientation o, of class k, at 2 * o + k; then the best
-# gain and its orientation.
-GAIN, ORIENTATION = 4, 5
+# gain, its orientation, and the best gain of a set that would leave a child too few rows.
+GAIN, ORIENTATION, REFUSED = 4, 5, 6
 
 CATEGORY = np.dtype(
     [
@@ -51,7 +51,7 @@ class Partition(NamedTuple):
     mass: np.ndarray  # float64 (category, 8)
     each: np.ndarray  # CATEGORY
     active: np.ndarray  # int64: the categories in play
-    sums: np.ndarray  # float64 (6)
+    sums: np.ndarray  # float64 (7)
 
 
 class Goal(NamedTuple):
@@ -69,7 +69,7 @@ def make_partition(size: int) -> Partition:
         mass=np.zeros((size, 8)),
         each=np.zeros(size, dtype=CATEGORY),
         active=np.zeros(size, dtype=np.int64),
-        sums=np.zeros(6),
+        sums=np.zeros(7),
     )
 
 
@@ -133,14 +133,21 @@ def _try_flip(partition, c, movers, b, goal):
     score = gain(goal.criterion, 1.0 - 2.0 * orientation, zero, one, totals.zero, totals.one)
     if score <= sums[GAIN] * BETTER:
         return False
+    accepted = True
     if goal.min_leaf > 0.0:
         rows = _count_left(partition, c, orientation)
         if rows < goal.min_leaf or totals.rows - rows < goal.min_leaf:
-            return False
-    sums[GAIN], sums[ORIENTATION] = score, orientation
-    for a in range(c):
-        partition.each[a].best = partition.each[a].left
-    return True
+            accepted = False
+    if accepted:
+        sums[GAIN], sums[ORIENTATION] = score, orientation
+    elif score > sums[REFUSED]:
+        sums[REFUSED] = score
+    else:
+        return False
+    if accepted or sums[GAIN] == 0.0:  # a refused set is at least one to begin a local search at
+        for a in range(c):
+            partition.each[a].best = partition.each[a].left
+    return accepted
 
 
 @part
@@ -163,7 +170,7 @@ def _walk(partition, c, movers, n_active, all_sets, goal):
 def _climb(partition, c, movers, n_active, goal):
     """From the best set found, move single categories across and swap pairs while that gains."""
     each, active = partition.each, partition.active
-    improved = partition.sums[GAIN] > 0.0
+    improved = partition.sums[GAIN] > 0.0 or partition.sums[REFUSED] > 0.0
     while improved:
         _restart(partition, c, movers, improved)
         improved = False
@@ -247,19 +254,25 @@ def _place_unseen(partition, c, goal):
 def best_partition(partition, c, goal):
     """Find the best set of the first `c` categories to send left, and make it the current one if it gains anything.
 
-    `partition.seats` and `partition.mass` say what the node holds.
+    `partition.seats` and `partition.mass` say what the node holds. Where nobody has a choice, the best set is a prefix
+    of the categories in the order of their class share (gains are convex), unless that leaves a child too few rows:
+    then, as where somebody has a choice, it may be any set.
     """
-    partition.sums[GAIN] = 0.0
+    sums = partition.sums
+    sums[GAIN] = sums[REFUSED] = 0.0
     n_active, free = _set_out(partition, c)
     if n_active < 2:
         return
-    movers = c * free
-    all_sets = free & (n_active <= MAX_EXHAUSTIVE)
-    for turn in range(1 + free - all_sets):
+    movers, any_set, all_sets = c * free, free, int64(0)
+    for turn in range(2):
+        all_sets = any_set & (n_active <= MAX_EXHAUSTIVE)
         if not all_sets:
             _sort_by_share(partition, n_active, movers * (1 - turn))
         _walk(partition, c, movers, n_active, all_sets, goal)
-    if free > all_sets:
+        any_set = free | (sums[REFUSED] > sums[GAIN])
+        if all_sets or not any_set:
+            break
+    if any_set > all_sets:
         _climb(partition, c, movers, n_active, goal)
-    if partition.sums[GAIN] > 0.0:
+    if sums[GAIN] > 0.0:
         _place_unseen(partition, c, goal)
