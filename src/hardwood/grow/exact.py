@@ -12,6 +12,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import growing
+from hardwood._kernels.grow.criteria import SIGNIFICANT
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODE, NODES, Limits, Splits, Tree
 from hardwood._kernels.grow.orders import MAX_ROWS, Shifts
 from hardwood._kernels.grow.scanning import BLOCK, Kinds
@@ -23,7 +24,7 @@ from hardwood.grow.workers import Workers
 # Nodes with fewer samples are not worth handing to threads.
 LARGE_NODE = 1 << 14
 # A gain that equals the least allowed but for rounding passes, as in scikit-learn.
-GAIN_SLACK = 1.0 - 1e-12
+GAIN_SLACK = 1.0 - 4.0 * 2.0**-SIGNIFICANT
 FIRST_CAPACITY = 256  # nodes; doubled whenever a tree outgrows it
 
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from numpy import int64, uint64
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.grow.criteria import GINI, ROUNDING, gain
+from hardwood._kernels.grow.criteria import GINI, ROUNDING, SIGNIFICANT, gain
 from hardwood._kernels.grow.orders import CLASS_BIT, GROUP, ID_MASK
 
 BLOCK_BITS = 6
 BLOCK = 1 << BLOCK_BITS
 BLOCKS = 8  # blocks that are bounded together first
-# A bound must not come out below the gain it bounds because of rounding.
-SLACK = 1.0 + 1e-12
+# A bound must not come out below the gain it bounds because either is rounded.
+SLACK = 1.0 + 4.0 * 2.0**-SIGNIFICANT
 MASK = 0xFFFF  # one of four counts in a number
 
 
