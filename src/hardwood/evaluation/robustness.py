@@ -11,6 +11,7 @@ import numpy as np
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.progress import Progress, read_progress
 from hardwood.results import RobustnessReport
+from hardwood.table.likeness import is_frame, is_polars
 from hardwood.threads import count_threads
 from hardwood.verification.answers import FOUND, NONE
 from hardwood.verification.ask import AskSettings, decide, nearest
@@ -123,6 +124,8 @@ def evaluate(
         distance_lower=lower,
         seconds=seconds,
         interrupted=rows.interrupted,
+        index=getattr(X, "index", None) if is_frame(X) else None,
+        frame="polars" if is_polars(X) else "pandas",
     )
 
 

@@ -39,7 +39,9 @@ def find_whole_columns(X: Any) -> list[WholeColumn]:
             columns.append(WholeColumn(j, 0.0, 1.0))
         elif name.startswith(("int", "uint")) and name[-1].isdigit():
             limits = np.iinfo(name)
-            columns.append(WholeColumn(j, float(limits.min), float(limits.max)))
+            # The largest int64 is no float64, and the next one that is does not fit.
+            most = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(limits.max, 0.0)
+            columns.append(WholeColumn(j, float(limits.min), float(most)))
     return columns
 
 
@@ -60,7 +62,8 @@ def decode_like(
         The values in `matrix` are whole there. All other numbers are float64. A type that cannot hold missing values,
         as those of NumPy cannot, stays float64 where there are some.
     same_rows : bool, default=False
-        Whether the rows are those of `X`, changed or not: they get its index.
+        Whether the rows are those of `X`, changed or not: they get its index, and whole numbers that did not change are
+        the caller's own, though they may be too large for a float64.
     """
     if not is_frame(X):
         table = matrix.astype(object) if schema.categorical else matrix
@@ -68,8 +71,8 @@ def decode_like(
             table[:, j] = _read_labels(schema, matrix, j)
         return table
     if is_polars(X):
-        return _make_polars(schema, matrix, X, whole)
-    return _make_pandas(schema, matrix, X, whole, X.index if same_rows else None)
+        return _make_polars(schema, matrix, X, whole, same_rows=same_rows)
+    return _make_pandas(schema, matrix, X, whole, same_rows=same_rows)
 
 
 def _read_labels(schema: Schema, matrix: np.ndarray, j: int) -> np.ndarray:
@@ -78,10 +81,10 @@ def _read_labels(schema: Schema, matrix: np.ndarray, j: int) -> np.ndarray:
     return labels_of(matrix[:, j], labels, schema.unseen(j))
 
 
-def _make_pandas(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[int], index: Any) -> Any:
+def _make_pandas(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[int], *, same_rows: bool) -> Any:
     import pandas
 
-    frame = pandas.DataFrame(matrix, columns=X.columns, index=index)
+    frame = pandas.DataFrame(matrix, columns=X.columns, index=X.index if same_rows else None)
     for j in schema.categorical:
         name, dtype = X.columns[j], get_column(X, j).dtype
         values = _read_labels(schema, matrix, j)
@@ -96,16 +99,19 @@ def _make_pandas(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[i
         else:
             frame[name] = pandas.Series(values, index=frame.index, dtype=dtype)
     for j in whole:
-        name, dtype = X.columns[j], get_column(X, j).dtype
-        values = matrix[:, j]
-        if not isinstance(dtype, np.dtype):
-            frame[name] = pandas.array(_as_whole(values, str(dtype)), dtype=dtype)
+        own, values = get_column(X, j), matrix[:, j]
+        if not isinstance(own.dtype, np.dtype):
+            cells = _as_whole(values, own, same_rows=same_rows)
+            frame[X.columns[j]] = pandas.Series(cells, index=frame.index, dtype=own.dtype)
         elif not np.isnan(values).any():
-            frame[name] = values.astype(dtype)
+            column, before = values.astype(own.dtype), own.to_numpy()
+            if same_rows:
+                column = np.where(before.astype(np.float64) == values, before, column)
+            frame[X.columns[j]] = column
     return frame
 
 
-def _make_polars(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[int]) -> Any:
+def _make_polars(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[int], *, same_rows: bool) -> Any:
     polars = sys.modules["polars"]
     columns = []
     for j, name in enumerate(X.columns):
@@ -117,13 +123,18 @@ def _make_polars(schema: Schema, matrix: np.ndarray, X: Any, whole: Collection[i
             except (TypeError, polars.exceptions.PolarsError):  # a label that this type does not know
                 columns.append(polars.Series(name, values))
         elif j in whole:
-            columns.append(polars.Series(name, _as_whole(matrix[:, j], str(dtype)), dtype=dtype))
+            cells = _as_whole(matrix[:, j], X[name], same_rows=same_rows)
+            columns.append(polars.Series(name, cells, dtype=dtype))
         else:
             columns.append(polars.Series(name, matrix[:, j], nan_to_null=True))
     return polars.DataFrame(columns)
 
 
-def _as_whole(values: np.ndarray, dtype: str) -> list[Any]:
+def _as_whole(values: np.ndarray, own: Any, *, same_rows: bool) -> list[Any]:
     """Return whole numbers, or truth values, as Python has them; None where one is missing."""
-    kind = bool if dtype.lower().startswith("bool") else int
-    return [None if value != value else kind(value) for value in values.tolist()]
+    kind = bool if str(own.dtype).lower().startswith("bool") else int
+    cells = [None if value != value else kind(value) for value in values.tolist()]
+    if not same_rows:
+        return cells
+    pairs = zip(cells, own.to_list(), values.tolist(), strict=True)
+    return [cell if cell is None or float(old) != value else old for cell, old, value in pairs]
