@@ -33,9 +33,9 @@ def make_grid(prepared: Prepared) -> Grid:
     )
 
 
-def locate_rows(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray) -> RowCells:
+def locate_rows(grid: Grid, reach: Reach, matrix: np.ndarray, class_index: np.ndarray) -> RowCells:
     """Return the cells of every row of an encoded matrix, and those that the attacker can move it to."""
-    low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, label))
+    low, high = (np.clip(end, -LARGEST_FLOAT, LARGEST_FLOAT) for end in reach.box(matrix, class_index))
     own, first, last = (np.empty(matrix.shape, dtype=np.int64) for _ in range(3))
     for j, table in enumerate(reach.categories):
         if table is None:
@@ -48,7 +48,7 @@ def locate_rows(grid: Grid, reach: Reach, matrix: np.ndarray, label: np.ndarray)
             own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
     missing = np.isnan(matrix)
     own[missing] = first[missing] = last[missing] = -1
-    return RowCells(frozen(matrix), own, first, last, reach.open_codes(matrix, label))
+    return RowCells(frozen(matrix), own, first, last, reach.open_codes(matrix, class_index))
 
 
 def make_scratch(grid: Grid, depth: int) -> Scratch:

@@ -8,6 +8,7 @@ from hardwood._kernels.search import descent
 from hardwood.attacks.grid import locate_rows, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
+from hardwood.verification.distance import first_radius
 from hardwood.verification.search import prepare
 
 NORMS = {np.inf: descent.INF, 0: 0, 1: 1, 2: 2}
@@ -21,20 +22,20 @@ CHUNK = 256
 def attack_locally(
     ensemble: TreeEnsemble,
     matrix: np.ndarray,
-    label: np.ndarray,
+    class_index: np.ndarray,
     reach: Reach,
     norm: float,
     weight: np.ndarray,
     method: str,
-    guess: float,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Look for an example of every row of an encoded matrix: (found, examples).
 
-    method : one of LOCAL_METHODS; see `attack`. guess : a radius to begin with, for the heuristic.
+    method : one of LOCAL_METHODS; see `attack`.
     """
     prepared = prepare(ensemble)
     used = prepared.used
+    radius = first_radius(ensemble, weight, np.inf)  # to begin with, for the heuristic
     grid, reach, weight = make_grid(prepared), reach.select(used), weight[used]
     x = matrix.take(used, axis=1)  # in the order of rows, whatever the caller's table is in
     found = np.zeros(len(x), dtype=bool)
@@ -43,13 +44,13 @@ def attack_locally(
     def attack_chunk(start: int) -> None:
         rows = slice(start, start + CHUNK)
         work = (make_points(grid), make_scratch(grid, ensemble.max_depth), found[rows], examples[rows])
-        cells = locate_rows(grid, reach, x[rows], label[rows])
+        cells = locate_rows(grid, reach, x[rows], class_index[rows])
         if method == "heuristic":
-            descent.attack_nearby(grid, cells, label[rows], NORMS[norm], weight, guess, *work)
+            descent.attack_nearby(grid, cells, class_index[rows], NORMS[norm], weight, radius, *work)
         elif method == "coordinate":
-            descent.attack_coordinates(grid, cells, label[rows], weight, *work)
+            descent.attack_coordinates(grid, cells, class_index[rows], weight, *work)
         else:
-            descent.attack_deeply(grid, cells, label[rows], weight, *work)
+            descent.attack_deeply(grid, cells, class_index[rows], weight, *work)
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(attack_chunk, range(0, len(x), CHUNK)))

@@ -11,7 +11,7 @@ from hardwood.threads import count_threads
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, UNFINISHED, Answers
 from hardwood.verification.ask import AskSettings, decide_all, nearest
-from hardwood.verification.distance import first_radius, measure, read_weight
+from hardwood.verification.distance import measure, read_weight
 from hardwood.verification.examples import check_examples, give_back
 from hardwood.verification.question import Question, check_method, check_time_limit, read_question
 from hardwood.verification.tree_distance import NORMS
@@ -128,9 +128,8 @@ def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: 
     if settings.method not in LOCAL_METHODS:
         return nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
     assert isinstance(reach, Reach)
-    guess = first_radius(ensemble, weight, np.inf)
     found, examples = attack_locally(
-        ensemble, matrix, class_index, reach, norm, weight, settings.method, guess, settings.n_threads
+        ensemble, matrix, class_index, reach, norm, weight, settings.method, settings.n_threads
     )
     check_examples(ensemble, reach, matrix, examples, class_index, found)
     distance = np.full(len(matrix), np.inf)

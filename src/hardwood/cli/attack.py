@@ -31,6 +31,7 @@ class Norm(StrEnum):
 def attack(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
+    *,
     output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the examples: .csv or .parquet.")],
     target: Annotated[
         str | None,
