@@ -197,10 +197,11 @@ class RowSearch:
         Bounds are of sums in float64; the model adds up and divides in its own precision.
         """
         divisor, roundoff = self.ensemble.divisor, float(np.finfo(self.ensemble.precision).eps)
-        lower = -(bound + self.doubt) / divisor
-        if self.doubt == 0.0 and divisor == 1.0:
-            return lower
-        return lower - roundoff * np.abs(lower) - 2.0 * roundoff * self._prepared.rounding.largest / divisor
+        with np.errstate(over="ignore", invalid="ignore"):  # a tiny divisor makes infinite outputs
+            lower = -(bound + self.doubt) / divisor
+            if self.doubt > 0.0 or divisor != 1.0:
+                lower -= roundoff * np.abs(lower) + 2.0 * roundoff * self._prepared.rounding.largest / divisor
+        return np.where(np.isnan(lower), -np.inf, lower)
 
     def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
