@@ -32,6 +32,7 @@ _UP_TO = 2.0
 def evaluate(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
+    *,
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")],
     threat: Annotated[Path | None, typer.Option(metavar="FILE", help=THREAT)] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help=EPSILON)] = None,

@@ -38,6 +38,7 @@ _TREE = "The tree"
 
 def fit(
     data: Annotated[Path, typer.Argument(help="The training table: .csv, .csv.gz or .parquet.")],
+    *,
     target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with two classes.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")],
     threat: Annotated[

@@ -56,7 +56,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     max_features : int, float, "sqrt", "log2" or None, default=None
         How many features a node tries, drawn at random; more if none of them can split the node.
     max_leaf_nodes : int or None, default=None
-        With a number, nodes are split in the order of their gain until there are so many leaves.
+        The most leaves a tree may have: nodes are then split in the order of their gain. No limit if None.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"

@@ -29,7 +29,7 @@ class Budget:
         self._started = self.clock()
 
     def begin(self, pieces_left: int) -> None:
-        """Begin a piece of work; so many are left, this one included."""
+        """Begin a piece of work; `pieces_left` are still to be done, this one included."""
         if self.seconds is not None:
             now = self.clock()
             self._until = now + (self._started + self.seconds - now) / pieces_left

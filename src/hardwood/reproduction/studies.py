@@ -56,7 +56,7 @@ QUICK_HARDENING = GrowthPlan(rows=(500, 1_000, 2_000), features=(10, 20, 40), de
 
 
 def plan_growth(plan: GrowthPlan, learners: tuple[Learner, ...], trees: int = 1) -> dict[tuple[str, Size], Piece]:
-    """Return pieces that time one fit each of so many trees, on tables made for it, by learner and size."""
+    """Return pieces that time one fit each of a model of `trees` trees, on tables made for it, by learner and size."""
 
     def measure(learner: Learner, rows: int, features: int, depth: int) -> Record:
         informative = features // 2

@@ -1,0 +1,137 @@
+"""Habits of this code base that a linter does not know: short argument lists, no hidden state, the field's words."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hardwood
+
+SOURCE = Path(hardwood.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+DATA = {"datasets/catalogue.py"}  # has the words of tables, among others those that spambase counts
+
+MOST_PARAMETERS = 8
+MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque", "WeakKeyDictionary", "WeakSet"}
+MUTABLE |= {"WeakValueDictionary"}
+CHANGES = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
+
+# Words of a private dialect, and what the field says instead, as whole words. ("layout" is one of them as the name of a
+# module, but also a parameter of matplotlib.)
+RETIRED = {
+    "toll": "Lagrange multiplier",
+    "gate": "tree and axis",
+    "lane": "interval",
+    "taking": "marginal",
+    "tighten": "ascend",
+    "survey": "single moves",
+    "nominal": "category search",
+    "meeting": "conflicts",
+    "Doubts": "Chen's threat",
+    "Rivals": "split groups",
+    "_Quest": "query attack",
+    "_Chase": "nearest by MILP",
+    "is_one": "class_index",
+    "so many": "a number, or a unit",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def is_kernel(path: Path) -> bool:
+    return "_kernels" in path.relative_to(SOURCE).parts
+
+
+def long_lists(tree: ast.AST) -> Iterator[str]:
+    """Yield the functions that take too many parameters by position; `self` and `cls` are not counted."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+            n_positional = len(names) - (names[:1] in (["self"], ["cls"]))
+            if n_positional > MOST_PARAMETERS:
+                yield f"line {node.lineno}: {getattr(node, 'name', 'lambda')} takes {n_positional}"
+
+
+def is_mutable(value: ast.expr) -> bool:
+    """Say whether an expression makes something that can be changed: a literal, a comprehension or a call."""
+    if isinstance(value, ast.Call):
+        function = value.func
+        return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in MUTABLE
+    return isinstance(value, ast.Dict | ast.List | ast.Set | ast.DictComp | ast.ListComp | ast.SetComp)
+
+
+def hidden_state(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a module that functions change: containers they write to, and whatever they call global."""
+    owned = {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name) and is_mutable(statement.value)
+    }
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in (node for function in functions for node in ast.walk(function)):
+        if isinstance(node, ast.Global):
+            yield f"line {node.lineno}: global {', '.join(node.names)}"
+        changed: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            changed = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            changed = node.func.value
+        if isinstance(changed, ast.Name) and changed.id in owned:
+            yield f"line {node.lineno}: {changed.id} is changed"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if not is_kernel(path)], ids=name_of)
+def test_argument_lists_are_short(path: Path) -> None:
+    """More than eight arguments by position is a record that has not been given a name yet."""
+    assert list(long_lists(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_modules_keep_no_state(path: Path) -> None:
+    """What is remembered belongs to an object with an owner: a module would keep it for ever, and share it."""
+    assert list(hidden_state(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize("word", RETIRED)
+def test_retired_words_do_not_come_back(word: str) -> None:
+    pattern = re.compile(rf"(?<![A-Za-z]){re.escape(word)}s?(?![A-Za-z])", 0 if word[0].isupper() else re.IGNORECASE)
+    found = [
+        f"{name_of(path)}:{number}: {line.strip()}"
+        for path in FILES
+        if name_of(path) not in DATA
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if pattern.search(line)
+    ]
+    assert found == [], f"say {RETIRED[word]!r}"
+
+
+STATEFUL = """
+seen: list = []
+cache = weakref.WeakKeyDictionary()
+words = {"fixed": 1}
+def remember(key):
+    fresh = {}
+    fresh[key] = words[key]
+    cache[key] = 2
+    seen.append(key)
+def count():
+    global total
+"""
+
+
+def test_the_tests_of_this_file_see_what_they_look_for() -> None:
+    """A list, a dictionary and a global that functions change; a local dictionary and a constant are nothing."""
+    assert list(hidden_state(ast.parse(STATEFUL))) == [
+        "line 8: cache is changed",
+        "line 9: seen is changed",
+        "line 11: global total",
+    ]
+    nine = ", ".join(f"p{k}" for k in range(9))
+    assert list(long_lists(ast.parse(f"def f({nine}): ..."))) == ["line 1: f takes 9"]
+    assert list(long_lists(ast.parse("def f(self, a, b, c, d, e, f, g, h, *, i, j): ..."))) == []
