@@ -5,6 +5,7 @@ be billions of such pairs, so none is stored: the rows of the right side are in 
 looks for partners of a row walks down the tree, past every box that is out of reach or holds nothing that is still
 open.
 
+First each row is matched with the first partner that is left. Then, phase by phase, the matching is improved.
 A phase is a breadth-first search from all unmatched rows of the left side at once. Every row of the right side is
 taken by the first tree of the search that gets to it, and a tree ends as soon as it gets to an unmatched row. The paths
 from roots to such rows have no row in common, and along each the matching gains one pair. When a phase gains nothing
@@ -31,7 +32,7 @@ class Places(NamedTuple):
 class Categories(NamedTuple):
     """Which categories can be turned into the same one, feature by feature."""
 
-    meets: np.ndarray  # bool: square matrices, all in a row
+    conflict: np.ndarray  # bool: square matrices, all in a row
     start: np.ndarray  # int64 per feature: where its matrix starts
     size: np.ndarray  # int64 per feature: how many categories
 
@@ -68,8 +69,8 @@ class Forest(NamedTuple):
 
 
 @inner
-def find_partner(left, right, boxes, categories, forest, row, node, partner):
-    """Return the next open row in conflict with `row`: (its leaf, it or -1, how many boxes were looked at).
+def find_partner(left, right, boxes, categories, forest, row, node, partner, open_only):
+    """Return the next row (or open row) in conflict with `row`: (its leaf, it or -1, how many boxes were looked at).
 
     The search goes on in leaf `node` behind `partner`; if that is -1, it begins at the node.
     """
@@ -77,7 +78,7 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner):
     while node < boxes.after.shape[0]:
         if partner < 0:
             looked += 1
-            apart = forest.n_open[node] == 0 or boxes.label[node] == left.label[row]
+            apart = (open_only and forest.n_open[node] == 0) or boxes.label[node] == left.label[row]
             if not apart:
                 for f in range(left.low.shape[1]):
                     if left.low[row, f] > boxes.high[node, f] or boxes.low[node, f] > left.high[row, f]:
@@ -92,7 +93,7 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner):
             partner = boxes.first[node] - 1
         partner += 1
         while partner < boxes.last[node]:
-            if forest.is_open[partner]:
+            if forest.is_open[partner] or not open_only:
                 looked += 1
                 apart = False
                 for f in range(left.low.shape[1]):
@@ -102,7 +103,7 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner):
                 if not apart:
                     for f in range(left.code.shape[1]):
                         at = categories.start[f] + left.code[row, f] * categories.size[f] + right.code[partner, f]
-                        if not categories.meets[at]:
+                        if not categories.conflict[at]:
                             apart = True
                             break
                 if not apart:
@@ -113,19 +114,41 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner):
     return node, -1, looked
 
 
-@kernel(about="the ceiling: rows that are in conflict with none", seconds=0.3)
-def find_isolated(left, right, boxes, categories, forest, rows, begin, most, isolated):
-    """Say of each of these rows of the left side whether it is in conflict with none; all rows are open.
+@inner
+def close_row(boxes, forest, node, row):
+    """Take a row of the right side, which is in this leaf, out of the open ones."""
+    forest.is_open[row] = False
+    while node >= 0:
+        forest.n_open[node] -= 1
+        node = boxes.parent[node]
 
+
+@kernel(about="the ceiling: a first matching", seconds=0.5)
+def match_greedily(left, right, boxes, categories, forest, matching, rows, alone, begin, most):
+    """Match each of these rows of the left side with the first unmatched row that is in conflict with it.
+
+    The unmatched rows of the right side are open. `alone` is set for groups that are in conflict with no row at all.
     Begins at ``rows[begin]``, stops after looking at some `most` boxes, and returns where to begin next.
     """
     looked = 0
     while begin < rows.shape[0] and looked < most:
         row = rows[begin]
-        _, partner, more = find_partner(left, right, boxes, categories, forest, row, 0, -1)
-        isolated[row] = partner < 0
-        looked += more
         begin += 1
+        group = left.group[row]
+        if forest.exhausted[group]:
+            continue
+        node, partner, more = find_partner(left, right, boxes, categories, forest, row, 0, -1, False)
+        looked += more
+        alone[group] = partner < 0
+        if partner >= 0 and not forest.is_open[partner]:
+            node, partner, more = find_partner(left, right, boxes, categories, forest, row, node, partner, True)
+            looked += more
+        if partner < 0:
+            forest.exhausted[group] = True
+        else:
+            close_row(boxes, forest, node, partner)
+            matching.right_of[row] = partner
+            matching.left_of[partner] = row
     return begin
 
 
@@ -142,15 +165,11 @@ def grow_forest(left, right, boxes, categories, forest, matching, begin, length,
         root = forest.root[row]
         if forest.end[root] >= 0 or forest.exhausted[left.group[row]]:
             continue
-        node, partner, more = find_partner(left, right, boxes, categories, forest, row, 0, -1)
+        node, partner, more = find_partner(left, right, boxes, categories, forest, row, 0, -1, True)
         looked += more
         while partner >= 0:
             forest.reached_from[partner] = row
-            forest.is_open[partner] = False
-            above = node
-            while above >= 0:
-                forest.n_open[above] -= 1
-                above = boxes.parent[above]
+            close_row(boxes, forest, node, partner)
             mate = matching.left_of[partner]
             if mate < 0:
                 forest.end[root] = partner
@@ -158,7 +177,7 @@ def grow_forest(left, right, boxes, categories, forest, matching, begin, length,
             forest.root[mate] = root
             forest.queue[length] = mate
             length += 1
-            node, partner, more = find_partner(left, right, boxes, categories, forest, row, node, partner)
+            node, partner, more = find_partner(left, right, boxes, categories, forest, row, node, partner, True)
             looked += more
         if partner < 0:
             forest.exhausted[left.group[row]] = True

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, find_isolated, grow_forest
+from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, grow_forest, match_greedily
 from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
 from hardwood.threat import Reach
 
@@ -160,28 +160,30 @@ class _MatchingSearch:
             self.sides = left, right
         graph = build_graph(self.matrix, self.sides, self.label, reach, self.boxes)
         forest = _make_forest(graph)
-        if not self._find_isolated(graph, forest):
+        if not self._match_greedily(graph, forest):
             return False
         while True:
             roots = np.flatnonzero((self.matching.right_of < 0) & ~self.isolated).astype(np.int32)
-            _clear(forest, graph, roots)
+            _open(forest, graph, np.ones(len(self.sides[1]), dtype=bool))
+            forest.queue[: len(roots)] = forest.root[roots] = roots
+            forest.end[roots] = -1
             finished = self._grow(graph, forest, roots)
             gained = augment(forest, self.matching, roots)
             self._tell()
             if not finished or not gained:
                 return finished
 
-    def _find_isolated(self, graph: ConflictGraph, forest: Forest) -> bool:
-        """Note which rows of the left side are in conflict with none; say whether the budget was enough."""
-        rows = np.flatnonzero(self.matching.right_of < 0)
-        _, example, group = np.unique(graph.left.group[rows], return_index=True, return_inverse=True)
-        examples, alone = rows[example].astype(np.int32), np.zeros(len(self.isolated), dtype=bool)
+    def _match_greedily(self, graph: ConflictGraph, forest: Forest) -> bool:
+        """Match rows with the first partner at hand, and note who has none; say whether the budget was enough."""
+        rows = np.flatnonzero(self.matching.right_of < 0).astype(np.int32)
+        group, alone = graph.left.group[rows], np.zeros(len(forest.exhausted), dtype=bool)
+        _open(forest, graph, self.matching.left_of < 0)
         begin = 0
-        while begin < len(examples):
+        while begin < len(rows):
             if not self.budget.lasts():
                 return False
-            begin = find_isolated(*graph, forest, examples, begin, self.step, alone)
-            self.isolated[rows] = alone[examples][group]
+            begin = match_greedily(*graph, forest, self.matching, rows, alone, begin, self.step)
+            self.isolated[rows] = alone[group]
             self._tell()
         return True
 
@@ -199,24 +201,22 @@ class _MatchingSearch:
 
 
 def _make_forest(graph: ConflictGraph) -> Forest:
-    """Return the arrays of a search, in which every row of the right side is open."""
+    """Return the arrays of a search."""
     n_left, n_right = len(graph.left.low), len(graph.right.low)
     return Forest(
         queue=np.empty(n_left, dtype=np.int32),
         root=np.empty(n_left, dtype=np.int32),
         end=np.full(n_left, -1, dtype=np.int32),
         reached_from=np.full(n_right, -1, dtype=np.int32),
-        is_open=np.ones(n_right, dtype=bool),
-        n_open=graph.boxes.last - graph.boxes.first,
-        exhausted=np.zeros(int(graph.left.group.max()) + 1, dtype=bool),
+        is_open=np.empty(n_right, dtype=bool),
+        n_open=np.empty(len(graph.boxes.after), dtype=np.int32),
+        exhausted=np.empty(int(graph.left.group.max()) + 1, dtype=bool),
     )
 
 
-def _clear(forest: Forest, graph: ConflictGraph, roots: np.ndarray) -> None:
-    """Begin a phase from these roots."""
-    forest.queue[: len(roots)] = roots
-    forest.root[roots] = roots
-    forest.end[:] = -1
-    forest.is_open[:] = True
-    forest.n_open[:] = graph.boxes.last - graph.boxes.first
+def _open(forest: Forest, graph: ConflictGraph, rows: np.ndarray) -> None:
+    """Begin a search in which these rows of the right side are open."""
+    before = np.concatenate([[0], np.cumsum(rows)])
+    forest.is_open[:] = rows
+    forest.n_open[:] = before[graph.boxes.last] - before[graph.boxes.first]
     forest.exhausted[:] = False
