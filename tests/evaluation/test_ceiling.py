@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, evaluate
-from hardwood._kernels.conflicts import grow_forest
+from hardwood._kernels.conflicts import grow_forest, match_greedily
 from hardwood.evaluation import ceiling as ceiling_module
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.table import Schema
@@ -163,16 +163,22 @@ class TestIntervals:
         generator = np.random.default_rng(0)
         rows, label = generator.random((20_000, 5)), (generator.random(20_000) < 0.4).astype(int)
         reach = ThreatModel(0.9).resolve(Schema.numeric(5), [0, 1])
-        calls = []
+        steps = 0
 
-        def grow(*arguments: Any) -> tuple[int, int]:
-            calls.append(arguments)
-            return grow_forest(*arguments)
+        def count(kernel: Any) -> Any:
+            def call(*arguments: Any) -> Any:
+                nonlocal steps
+                steps += 1
+                return kernel(*arguments)
 
-        monkeypatch.setattr(ceiling_module, "grow_forest", grow)
-        lower, upper = find_one(rows, label, reach, step=1 << 16)
+            return call
+
+        for kernel in (match_greedily, grow_forest):
+            monkeypatch.setattr(ceiling_module, kernel.__name__, count(kernel))
+        lower, upper = find_one(rows, label, reach, step=1 << 12)
         assert lower == upper
-        assert len(calls) << 16 < 50 * len(rows)
+        assert steps > 1
+        assert steps << 12 < 50 * len(rows)
 
     def test_seconds_are_shared(self) -> None:
         now = 100.0

@@ -194,6 +194,7 @@ class _MatchingSearch:
             if not self.budget.lasts():
                 return False
             begin, length = grow_forest(*graph, forest, self.matching, begin, length, self.step)
+            self._tell()
         return True
 
     def _tell(self) -> None:
