@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hardwood.ensemble.text import export_rules
     from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
+    from hardwood.refinement import prune, pruning_path, refine, relabel
     from hardwood.results import AttackResult, Certificate, RobustnessReport
     from hardwood.threat import AttackRule, ThreatModel
     from hardwood.verification import verify
@@ -37,6 +38,10 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "make_adversarial_scorer",
+    "prune",
+    "pruning_path",
+    "refine",
+    "relabel",
     "transfer_attack",
     "verify",
 ]
@@ -62,6 +67,10 @@ _HOME = {
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "make_adversarial_scorer": "evaluation",
+    "prune": "refinement",
+    "pruning_path": "refinement",
+    "refine": "refinement",
+    "relabel": "refinement",
     "transfer_attack": "attacks",
     "verify": "verification",
 }

@@ -148,7 +148,7 @@ class TreeEnsemble:
     @property
     def max_depth(self) -> int:
         """The depth of the deepest leaf; 0 for a tree that is only a root."""
-        return len(self._levels) - 1
+        return len(self.levels) - 1
 
     @cached_property
     def trees(self) -> predicting.Trees:
@@ -159,7 +159,7 @@ class TreeEnsemble:
         return predicting.Trees(frozen(nodes), self.root, self.category_words)
 
     @cached_property
-    def _levels(self) -> list[np.ndarray]:
+    def levels(self) -> list[np.ndarray]:
         """The nodes of all trees, level by level."""
         levels = [self.root]
         while True:
@@ -262,7 +262,7 @@ class TreeEnsemble:
             if labels is not None
         }
         left_sets = self.left_sets()
-        for level in self._levels:
+        for level in self.levels:
             parents = level[self.feature[level] >= 0]
             left, right, feature = self.left[parents], self.right[parents], self.feature[parents]
             for child in (left, right):

@@ -1,5 +1,6 @@
 """What every classifier of a single tree can do once it is fitted."""
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +32,12 @@ class FittedTree:
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
+
+    def _with_tree(self, ensemble: TreeEnsemble) -> Self:
+        """Return a copy that is fitted to another tree on the same columns: how `refine` and others hand it back."""
+        fitted = copy(self)
+        fitted.ensemble_ = ensemble
+        return fitted
 
     def _fitted_on(self, X: Any) -> TreeEnsemble:
         check_is_fitted(self)

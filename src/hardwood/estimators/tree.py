@@ -9,8 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import read_problem
 from hardwood.grow.tree import ATTACKERS, grow_tree
+from hardwood.progress import Progress
+from hardwood.refinement.refined import PRICE
+from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
 
 
@@ -61,10 +65,27 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
         Which columns are categorical. "from_dtype": those with a pandas `category` or polars `Categorical`/`Enum` type.
+    refine : {None, "alternate", "search"}, default=None
+        What becomes of the greedy tree. None: it stays as it is, the paper's. "alternate": it is improved node by node
+        on the exact adversarial 0/1 loss until nothing moves, see :func:`hardwood.refine`. "search": so are greedy
+        trees grown on rows drawn at random, and the best of all is taken: the most robust tree, and still a matter of
+        milliseconds for small tables. `max_depth` and `max_leaf_nodes` hold for the refined tree, too; what else says
+        when to stop growing shapes the start only, because refinement has a price per leaf instead.
+    refine_price : float, default=2.0
+        What a leaf of a refined tree costs, in rows of weight 1: a leaf that saves fewer goes.
+    n_starts : int, default=10
+        How many starts from rows drawn at random the search tries, besides the one from all rows.
+    beat_constant : bool, default=False
+        Whether the search settles for a single leaf if its trees did not lose fewer rows than that in training, on rows
+        that they had not seen. Insurance for tables of which nothing can be learned under attack; elsewhere it costs
+        a little.
+    progress : callable, bool or None, default=None
+        Called with (starts done, starts in all) as the search goes on; True: a line on stderr.
     random_state : int, RandomState or None, default=None
-        Draws the features when `max_features` is less than all; nothing else is random.
+        Draws the features when `max_features` is less than all, and whatever refinement draws: the order in which nodes
+        are visited, and the rows of the starts. Nothing else is random.
     n_jobs : int or None, default=None
-        Threads over the features. The tree does not depend on it.
+        Threads over the features, and over the starts of a search. The tree does not depend on it.
 
     Attributes
     ----------
@@ -74,6 +95,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         The class labels.
     threat_ : ThreatModel
         The threat model the tree was grown against.
+    search_report_ : SearchReport
+        With ``refine="search"``: every tree that was tried, what it loses, and which was chosen. If the search was
+        interrupted (Ctrl-C), the best tree so far was taken.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -113,6 +137,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     True
     """
 
+    search_report_: SearchReport
+
     def __init__(
         self,
         threat: Any = None,
@@ -129,6 +155,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         max_leaf_nodes: int | None = None,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
+        refine: str | None = None,
+        refine_price: float = PRICE,
+        n_starts: int = 10,
+        beat_constant: bool = False,
+        progress: Progress | bool | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -145,6 +176,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.refine = refine
+        self.refine_price = refine_price
+        self.n_starts = n_starts
+        self.beat_constant = beat_constant
+        self.progress = progress
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -169,7 +205,17 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
-        return self._keep(grow_tree(problem, reach, options), problem.threat)
+        refinement = check_refinement(self, options)
+        if refinement is None:
+            ensemble, report = grow_tree(problem, reach, options), None
+        else:
+            ensemble, report = refinement.grow(problem, reach, options)
+        self._keep(ensemble, problem.threat)
+        if report is not None:
+            self.search_report_ = report
+        elif hasattr(self, "search_report_"):
+            del self.search_report_
+        return self
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
         """Return the attacker, or say why it cannot be had with the other parameters or this table."""

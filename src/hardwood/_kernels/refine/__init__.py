@@ -1,0 +1,1 @@
+"""Kernels that refine a tree that has been grown."""

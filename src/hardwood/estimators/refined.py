@@ -1,0 +1,86 @@
+"""What an estimator's parameters ask of refinement."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.estimators.parameters import check_number, is_integer
+from hardwood.grow.limits import UNLIMITED, GrowOptions
+from hardwood.grow.problem import Problem
+from hardwood.grow.tree import grow_tree
+from hardwood.progress import read_progress
+from hardwood.refinement.alternation import Settings
+from hardwood.refinement.refined import MAX_SWEEPS, improve, order_features
+from hardwood.refinement.rows import Rows, order_columns, select_columns
+from hardwood.refinement.search import SearchPlan, search
+from hardwood.refinement.search_report import SearchReport
+from hardwood.threat import Reach
+
+REFINEMENTS = ("alternate", "search")
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How a greedy tree is refined."""
+
+    settings: Settings
+    seed: int
+    plan: SearchPlan | None  # None: the one start there is
+
+    def grow(self, problem: Problem, reach: Reach, options: GrowOptions) -> tuple[TreeEnsemble, SearchReport | None]:
+        """Grow a tree and refine it; return what a search has tried, too.
+
+        Columns are taken in an order that does not depend on where they are in the table, so that this decides
+        nothing, the greedy start included.
+        """
+        columns = order_columns(problem.X, reach)
+        reach = reach.select(columns)
+        problem = replace(
+            problem,
+            X=np.ascontiguousarray(problem.X[:, columns]),
+            schema=select_columns(problem.schema, columns),
+        )
+        rows = Rows(problem.X, problem.class_index.astype(np.intp), problem.row_weight, reach, options.rho)
+        start = grow_tree(problem, reach, options)
+        if self.plan is None:
+            refined, report = improve(start, rows, self.settings, self.seed), None
+        else:
+
+            def grow(drawn: np.ndarray) -> TreeEnsemble:
+                weight = problem.sample_weight
+                sample = replace(
+                    problem,
+                    X=problem.X[drawn],
+                    class_index=problem.class_index[drawn],
+                    sample_weight=None if weight is None else weight[drawn],
+                )
+                return grow_tree(sample, reach, replace(options, n_threads=1))
+
+            refined, report = search(start, grow, rows, self.settings, self.plan)
+        return order_features(refined, np.argsort(columns)), report
+
+
+def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
+    """Read an estimator's parameters of refinement; None if it wants none."""
+    name = estimator.refine
+    price = check_number("refine_price", estimator.refine_price, 0.0)
+    if not (is_integer(estimator.n_starts) and estimator.n_starts >= 0):
+        raise ValueError(f"n_starts={estimator.n_starts!r}: expected an integer >= 0")
+    if name is None:
+        return None
+    if not isinstance(name, str) or name not in REFINEMENTS:
+        raise ValueError(f"refine={name!r}: expected None or one of {', '.join(map(repr, REFINEMENTS))}")
+    max_leaves = UNLIMITED if options.max_leaf_nodes is None else options.max_leaf_nodes
+    settings = Settings(price, MAX_SWEEPS, options.size.max_depth, max_leaves)
+    if name == "alternate":
+        return Refinement(settings, options.seed, None)
+    plan = SearchPlan(
+        n_starts=int(estimator.n_starts),
+        beat_constant=bool(estimator.beat_constant),
+        seed=options.seed,
+        n_threads=options.n_threads,
+        progress=read_progress(estimator.progress),
+    )
+    return Refinement(settings, options.seed, plan)

@@ -1,0 +1,102 @@
+"""Reading what a tree is to be improved on, and handing back what came of it."""
+
+import math
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.refinement.rows import Rows
+from hardwood.threat import Reach, ThreatModel
+from hardwood.verification.question import read_question
+
+
+class Training(NamedTuple):
+    """A classifier of two classes, and the rows it is to be improved on."""
+
+    ensemble: TreeEnsemble
+    rows: Rows
+    threat: ThreatModel
+
+
+def read_training(
+    model: Any, X: Any, y: Any, threat: Any, rho: Any, sample_weight: Any, *, several: bool = False
+) -> Training:
+    """Read a model, which may have several trees if `several`, a table, labels, weights and the attacker."""
+    words = _read_threat(model, threat)
+    question = read_question(model, X, y, words)
+    ensemble, matrix = question.ensemble, question.matrix
+    if len(ensemble.labels) != 2:
+        raise ValueError(f"model: it has the classes {ensemble.labels.tolist()}; only models of two can be improved")
+    if ensemble.n_trees != 1 and not several:
+        raise ValueError(f"model: it has {ensemble.n_trees} trees; expected a single tree")
+    if not isinstance(question.reach, Reach):
+        raise ValueError("threat: attack rules with a budget are not known here; give distances instead")
+    if not len(matrix):
+        raise ValueError("X: expected at least one row")
+    is_missing = np.isnan(matrix).any(axis=1)
+    if is_missing.any():
+        raise ValueError(f"X: row {int(is_missing.argmax())} has a missing value; trees are improved on complete rows")
+    weight = read_weight(sample_weight, len(matrix))
+    share = check_number("rho", rho, 0.0, 1.0)
+    return Training(ensemble, Rows(matrix, question.class_index, weight, question.reach, share), words)
+
+
+def _read_threat(model: Any, threat: Any) -> ThreatModel:
+    """Return what the attacker may do; None: what the model was trained against."""
+    if threat is None:
+        threat = getattr(model, "threat_", None)
+        if threat is None:
+            raise ValueError(
+                "threat=None: this model does not know what it was trained against; say what the attacker may do "
+                "(0: nothing)"
+            )
+    return ThreatModel.coerce(threat)
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return the weight of every row."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(f"sample_weight: expected numbers, got {sample_weight!r}") from None
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight: expected {n_rows} weights, one per row, got shape {weight.shape}")
+    if not ((weight >= 0.0) & np.isfinite(weight)).all() or not weight.any():
+        raise ValueError("sample_weight: expected finite weights >= 0 that are not all 0")
+    return weight
+
+
+def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """Return a finite real number within [low, high], or say what is wrong with it."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_real and low <= value <= high and value < math.inf):
+        upper = f" and <= {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name}={value!r}: expected a number >= {low:g}{upper}")
+    return float(value)
+
+
+def check_count(name: str, value: Any, low: int) -> int:
+    """Return a whole number, or say what is wrong with it."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name}={value!r}: expected an integer >= {low}")
+    return int(value)
+
+
+def check_seed(random_state: Any) -> int:
+    """Return the seed that a `random_state` stands for."""
+    from sklearn.utils import check_random_state
+
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except (ValueError, TypeError):
+        raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
+
+
+def hand_back(model: Any, ensemble: TreeEnsemble) -> Any:
+    """Return what came of a model: an estimator for an estimator that is nothing but its tree, otherwise the tree."""
+    with_tree = getattr(model, "_with_tree", None)
+    return ensemble if with_tree is None else with_tree(ensemble)

@@ -1,0 +1,137 @@
+"""`relabel`: which class each leaf had best say, exactly."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.refinement.door import hand_back, read_training
+from hardwood.refinement.leaf_values import fill_values, list_leaves
+from hardwood.refinement.minimum_cut import Groups, choose_labels
+from hardwood.refinement.rows import Rows, divide
+from hardwood.verification import verify
+
+
+def relabel(
+    model: Any,
+    X: Any,
+    y: Any,
+    threat: Any = None,
+    *,
+    rho: float = 1.0,
+    sample_weight: Any = None,
+    time_limit: float | None = 1.0,
+    n_jobs: int | None = None,
+) -> Any:
+    """Give the leaves of a tree the classes with which the fewest rows are lost under attack: the optimum.
+
+    A row is lost as soon as it can be moved into a leaf of another class, so a leaf's own majority need not be its best
+    class. The best classes of all leaves together are a minimum cut between rows of the one and of the other class.
+    No split changes.
+
+    Parameters
+    ----------
+    model : fitted classifier of two classes
+        Anything :func:`as_ensemble` takes. Several trees are relabelled each by itself, see the notes.
+    X : table of shape (n_samples, n_features)
+        The rows that count; without missing values.
+    y : array-like of labels
+    threat : ThreatModel or any of its spellings, or None
+        None: what the model was trained against, which hardwood's own estimators know.
+    rho : float in [0, 1], default=1.0
+        The share of attackers who attack.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights that are not whole numbers are rounded to one part in 5e8 of their sum.
+    time_limit : float or None, default=1.0
+        Seconds that a row of a forest may take to be verified, see the notes.
+    n_jobs : int or None, default=None
+        Threads of that.
+
+    Returns
+    -------
+    estimator or TreeEnsemble
+        For a fitted RobustTreeClassifier or TreantClassifier a fitted copy of it, for anything else a TreeEnsemble. Of
+        equally good classes a leaf keeps the one it has. Adversarial accuracy on the rows given never falls.
+
+    Notes
+    -----
+    *Forests.* Which rows a forest loses depends on where all its trees can be brought to err at once; the best classes
+    of all leaves of all trees are no minimum cut. So each tree gets the best classes it can have by itself: leaves
+    that change their class exchange the shares of the two classes. Whether that helps the forest is then verified: if
+    it is not proved that at least as many rows survive as before, the forest stays as it was. Models that add up
+    scores (boosting) are refused, because a leaf of theirs has no class.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from hardwood import adversarial_accuracy, load_dataset, relabel
+    >>> table = load_dataset("diabetes")
+    >>> tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(table.data, table.target)
+    >>> relabelled = relabel(tree, table.data, table.target, threat=2.0)
+    >>> for model in tree, relabelled:
+    ...     print(f"{adversarial_accuracy(model, table.data, table.target, threat=2.0):.3f}")
+    0.441
+    0.746
+    """
+    ensemble, rows, words = read_training(model, X, y, threat, rho, sample_weight, several=True)
+    if ensemble.n_trees == 1:
+        return hand_back(model, fill_values(ensemble, find_labels(ensemble, rows), rows))
+    if ensemble.link != "probability" or ensemble.value.shape[1] != 2:
+        raise ValueError(f"model: its trees add up to a {ensemble.link}, so that a leaf has no class to change")
+
+    def decide(forest: TreeEnsemble) -> np.ndarray:
+        return verify(forest, X, y, words, time_limit=time_limit, n_jobs=n_jobs).status
+
+    return hand_back(model, _relabel_forest(ensemble, rows, decide))
+
+
+def find_labels(ensemble: TreeEnsemble, rows: Rows, tree: int = 0) -> np.ndarray:
+    """Return the best class of each leaf of a tree (an entry per node of the ensemble; others keep theirs)."""
+    current = ensemble.node_class
+    starts, leaves, wishes, weights = [np.zeros(1, dtype=np.int64)], [], [], []
+    for part in divide(rows):
+        reached = list_leaves(ensemble, rows, part, tree)
+        starts.append(reached.start[1:] + starts[-1][-1])
+        leaves.append(reached.leaf)
+        wishes.append(rows.label[part.which] == 1)
+        weights.append(rows.weight[part.which] * part.share)
+    item, position = np.unique(np.concatenate(leaves), return_inverse=True)
+    groups = Groups(np.concatenate(starts), position.ravel(), np.concatenate(wishes), np.concatenate(weights))
+    labels = current.copy()
+    labels[item] = choose_labels(groups, current[item] == 1)
+    before, after = (_weigh_lost(groups, classes[item] == 1) for classes in (current, labels))
+    return labels if after < before else current.copy()  # rounded weights might mislead
+
+
+def _weigh_lost(groups: Groups, labels: np.ndarray) -> float:
+    """Return the weight of the groups that do not get their wish."""
+    is_wrong = labels[groups.item] != np.repeat(groups.wish, np.diff(groups.start))
+    return float(groups.weight[np.logical_or.reduceat(is_wrong, groups.start[:-1])].sum())
+
+
+def _relabel_forest(ensemble: TreeEnsemble, rows: Rows, decide: Callable[[TreeEnsemble], np.ndarray]) -> TreeEnsemble:
+    """Relabel every tree by itself, and keep that if the forest as a whole is proved to be none the worse for it."""
+    labels = ensemble.node_class.copy()
+    for tree in range(ensemble.n_trees):
+        found = find_labels(ensemble, rows, tree)
+        is_changed = found != ensemble.node_class
+        labels[is_changed] = found[is_changed]
+    changed = np.flatnonzero((labels != ensemble.node_class) & (ensemble.feature < 0))
+    value = ensemble.value.copy()
+    value[changed] = value[changed, ::-1]
+    tied = changed[value[changed].argmax(axis=1) != labels[changed]]  # both classes had the same share
+    value[tied] = np.eye(2)[labels[tied]]
+    relabelled = replace(ensemble, value=value)
+    least, _ = _bound_loss(ensemble, rows, decide(ensemble))
+    _, most = _bound_loss(relabelled, rows, decide(relabelled))
+    return relabelled if most <= least else ensemble
+
+
+def _bound_loss(ensemble: TreeEnsemble, rows: Rows, status: np.ndarray) -> tuple[float, float]:
+    """Return the least and the most that a forest may lose: the same once every row is decided."""
+    plain = (1.0 - rows.rho) * float(rows.weight[ensemble.decide(rows.matrix) != rows.label].sum())
+    least = rows.rho * float(rows.weight[status == "vulnerable"].sum())
+    most = rows.rho * float(rows.weight[status != "robust"].sum())
+    return plain + least, plain + most

@@ -1,0 +1,207 @@
+"""The rows that a tree is refined on: what is counted, and as what the kernels see it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.refine import codes
+from hardwood._kernels.refine.codes import MOST_CUTS, Samples
+from hardwood.ensemble import TreeEnsemble
+from hardwood.table import Schema
+from hardwood.threat import Reach
+
+# Ends of reaches that differ by no more, relative to their size, count as equal, as they do when trees are grown.
+CLOSENESS = 1e-9
+
+
+class Rows(NamedTuple):
+    """Encoded rows, what an attacker may do to them, and how much each of them counts.
+
+    The loss of a tree is the weight of the rows that the attacker can have misclassified, `rho` times, plus that of
+    the rows it misclassifies as they stand, `1 - rho` times.
+    """
+
+    matrix: np.ndarray
+    label: np.ndarray  # the class index of each row
+    weight: np.ndarray
+    reach: Reach
+    rho: float = 1.0
+
+    def take(self, which: np.ndarray, weight: np.ndarray) -> "Rows":
+        """Return some of the rows, with other weights."""
+        return self._replace(matrix=self.matrix[which], label=self.label[which], weight=weight)
+
+
+class Part(NamedTuple):
+    """Rows in one of the ways in which they count: how far they move then, and what share of them does."""
+
+    which: np.ndarray
+    reach: Reach
+    moves: bool
+    share: float
+
+
+def order_columns(matrix: np.ndarray, reach: Reach) -> np.ndarray:
+    """Return the columns in an order that depends on what is in them, not on where they are.
+
+    Where two splits are equally good in every respect, the first is taken. So that the order of the columns does not
+    decide, they are put in the order of a digest of their contents.
+    """
+    columns = np.ascontiguousarray(matrix.T)
+    ends = zip(reach.left.tolist(), reach.right.tolist(), reach.categories, strict=True)
+    digests = [
+        hashlib.blake2b(column.tobytes() + repr((left, right)).encode() + (b"" if m is None else m.tobytes())).digest()
+        for column, (left, right, m) in zip(columns, ends, strict=True)
+    ]
+    return np.array(sorted(range(len(columns)), key=digests.__getitem__), dtype=np.intp)
+
+
+def select_columns(schema: Schema, columns: np.ndarray) -> Schema:
+    """Return what some columns are, in the order given."""
+    names = schema.feature_names
+    return replace(
+        schema,
+        n_features=len(columns),
+        feature_names=None if names is None else tuple(names[j] for j in columns),
+        categories=tuple(schema.categories[j] for j in columns),
+    )
+
+
+def divide(rows: Rows, spread: Sequence[tuple[float, float]] = ((1.0, 1.0),)) -> list[Part]:
+    """Return the ways in which rows count: as the attacker moves them, and as they stand.
+
+    `spread` divides the former further: pairs of a multiple of the reach and the share of rows that move so far.
+    """
+    attacks = rows.reach.attacks & (rows.rho > 0.0)
+    moving, standing = np.flatnonzero(attacks[rows.label]), np.flatnonzero(~attacks[rows.label])
+    parts = []
+    reach = rows.reach
+    for multiple, share in spread:
+        wider = Reach(reach.left * multiple, reach.right * multiple, reach.categories, reach.attacks)
+        parts.append(Part(moving, wider, True, rows.rho * share))
+    parts.append(Part(moving, reach, False, 1.0 - rows.rho))
+    parts.append(Part(standing, reach, False, 1.0))
+    return [part for part in parts if len(part.which) and part.share > 0.0]
+
+
+def _find_box(rows: Rows, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of what each value can become; the same in categorical columns, where they mean nothing."""
+    matrix = rows.matrix[part.which]
+    low, high = part.reach.interval(matrix) if part.moves else (matrix, matrix)
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+
+
+class Grid(NamedTuple):
+    """The cuts of every feature, and the sets of categories that samples can be given."""
+
+    first_cut: np.ndarray
+    cut: np.ndarray
+    spread: np.ndarray
+    first_reach: np.ndarray
+    reach: np.ndarray
+    known: np.ndarray
+
+
+def find_grid(rows: Rows, ensemble: TreeEnsemble | None = None) -> Grid:
+    """Find the cuts of every feature: in the middle of each gap between ends of reaches, and where a tree has some."""
+    n_features = rows.matrix.shape[1]
+    boxes = [end for part in divide(rows) for end in _find_box(rows, part)]
+    ends = np.concatenate(boxes).T.copy()
+    is_categorical = np.array([matrix is not None for matrix in rows.reach.categories])
+    ends[is_categorical] = np.inf
+    ends.sort(axis=1)
+    distances = np.stack([rows.reach.left, rows.reach.right])
+    reach = np.where(np.isfinite(distances), distances, 0.0).max(axis=0)
+    if not rows.reach.attacks.any() or rows.rho == 0.0:
+        reach[:] = 0.0
+    wanted = _list_thresholds(ensemble, n_features)
+    first_cut = np.empty(n_features + 1, dtype=np.int64)
+    about_cuts = (frozen(ends), CLOSENESS, reach, wanted, MOST_CUTS, first_cut)
+    cut = np.empty(codes.find_cuts(*about_cuts, np.empty(0)))
+    if len(cut):
+        codes.find_cuts(*about_cuts, cut)
+    spread = rows.matrix.std(axis=0)
+    spread[~(spread > 0.0)] = 1.0
+    return Grid(first_cut, cut, spread, *_list_category_sets(rows.reach))
+
+
+def _list_thresholds(ensemble: TreeEnsemble | None, n_features: int) -> np.ndarray:
+    """Return the thresholds of a tree, feature by feature, filled up with NaN."""
+    if ensemble is None:
+        return np.empty((n_features, 0))
+    numerical = np.flatnonzero((ensemble.feature >= 0) & (ensemble.category_start < 0))
+    pairs = np.unique(np.column_stack([ensemble.feature[numerical], ensemble.threshold[numerical]]), axis=0)
+    feature = pairs[:, 0].astype(np.intp)
+    counts = np.bincount(feature, minlength=n_features)
+    wanted = np.full((n_features, int(counts.max(initial=0))), np.nan)
+    wanted[feature, np.arange(len(pairs)) - (np.cumsum(counts) - counts)[feature]] = pairs[:, 1]
+    return wanted
+
+
+def _list_category_sets(reach: Reach) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where the sets of each feature begin, and all sets: of each category what it can become, and itself."""
+    sizes = [0 if matrix is None else len(matrix) for matrix in reach.categories]
+    n_words = -(-max(sizes) // 64)
+    first, sets = np.full(len(sizes), -1, dtype=np.int64), [np.empty((0, n_words), dtype=np.uint64)]
+    known, n_before = np.zeros((len(sizes), n_words), dtype=np.uint64), 0
+    for feature in reach.categorical:
+        matrix = reach.categories[feature]
+        assert matrix is not None
+        first[feature] = n_before
+        sets.append(pack(np.concatenate([matrix, np.eye(len(matrix), dtype=bool)]), n_words))
+        known[feature] = pack(np.ones((1, len(matrix)), dtype=bool), n_words)[0]
+        n_before += 2 * len(matrix)
+    return first, np.concatenate(sets), known
+
+
+def pack(members: np.ndarray, n_words: int) -> np.ndarray:
+    """Pack sets of categories, bool (set, code), into words."""
+    padded = np.zeros((len(members), 64 * n_words), dtype=bool)
+    padded[:, : members.shape[1]] = members
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def unpack(words: np.ndarray, n_codes: int) -> np.ndarray:
+    """Return sets of categories, bool (set, code), from words (set, word)."""
+    bits = np.unpackbits(np.ascontiguousarray(words).astype("<u8").view(np.uint8), axis=-1, bitorder="little")
+    return bits[..., :n_codes].astype(bool)
+
+
+def make_samples(rows: Rows, grid: Grid, spread: Sequence[tuple[float, float]] = ((1.0, 1.0),)) -> Samples:
+    """Return the rows as codes of the cuts of a grid, a sample for each of the ways in which a row counts."""
+    n_features = rows.matrix.shape[1]
+    low_codes, high_codes, labels, weights = [], [], [], []
+    for part in divide(rows, spread):
+        low, high = _find_box(rows, part)
+        both = [np.empty((n_features, len(low)), dtype=np.uint16) for _ in range(2)]
+        for ends, found in zip((low, high), both, strict=True):
+            codes.encode(frozen(ends), grid.first_cut, grid.cut, found)
+        for feature in rows.reach.categorical:
+            matrix = rows.reach.categories[feature]
+            assert matrix is not None
+            both[0][feature] = rows.matrix[part.which, feature] + (0 if part.moves else len(matrix))
+        low_codes.append(both[0])
+        high_codes.append(both[1])
+        labels.append(rows.label[part.which])
+        weights.append(rows.weight[part.which] * part.share)
+    return Samples(
+        low=np.concatenate(low_codes, axis=1),
+        high=np.concatenate(high_codes, axis=1),
+        label=np.concatenate(labels).astype(np.int32),
+        weight=np.concatenate(weights),
+        **grid._asdict(),
+    )
+
+
+def take_samples(samples: Samples, which: np.ndarray, weight: np.ndarray) -> Samples:
+    """Return some of the samples, with other weights."""
+    return samples._replace(
+        low=np.ascontiguousarray(samples.low[:, which]),
+        high=np.ascontiguousarray(samples.high[:, which]),
+        label=samples.label[which],
+        weight=weight,
+    )

@@ -1,0 +1,212 @@
+"""The search for the most robust tree: alternating optimisation from many starts, the choice by rows out of the bag.
+
+Alternating optimisation ends where no single node can be improved, so where it starts matters. Each start is a greedy
+tree grown on rows drawn with replacement, refined on those and then on all rows. What the rows that were not drawn lose
+along the way tells, without a validation set, whether rows should also be counted at slightly larger reach
+("smoothing"), and whether any tree is better than none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.refine.codes import Samples
+from hardwood._kernels.refine.tree import Tree
+from hardwood.ensemble import TreeEnsemble
+from hardwood.progress import Progress
+from hardwood.refinement.alternation import Settings, alternate, find_lost
+from hardwood.refinement.leaf_values import fill_values
+from hardwood.refinement.refined import order_features
+from hardwood.refinement.rows import Grid, Rows, divide, find_grid, make_samples, order_columns, take_samples
+from hardwood.refinement.search_report import Candidate, SearchReport
+from hardwood.refinement.working_tree import count_leaves, find_capacity, harvest, plant
+
+# Rows as they count: multiples of their reach, and the share of each row that moves so far.
+SMOOTHINGS = {"none": ((1.0, 1.0),), "wider": ((1.0, 0.4), (1.1, 0.3), (1.2, 0.3))}
+
+# Grows a tree on some rows (their positions, repeated as often as they were drawn).
+Grow = Callable[[np.ndarray], TreeEnsemble]
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How much is tried, and how it is chosen."""
+
+    n_starts: int  # besides the start on all rows
+    beat_constant: bool  # whether a tree must lose fewer rows out of the bag than a constant loses
+    seed: int
+    n_threads: int
+    progress: Progress | None = None
+
+
+class _Found(NamedTuple):
+    """A tree, what is said of it, and what it lost of each row before it saw all rows (NaN: the row was seen)."""
+
+    tree: Tree
+    candidate: Candidate
+    lost_unseen: np.ndarray
+
+
+def search(
+    start: TreeEnsemble, grow: Grow, rows: Rows, settings: Settings, plan: SearchPlan
+) -> tuple[TreeEnsemble, SearchReport]:
+    """Return the most robust tree that was found, and what was tried. `start` is the greedy tree on all rows."""
+    problem = _Problem(start, grow, rows, settings, plan.seed)
+    found: dict[int, list[_Found]] = {}
+    interrupted = False
+    try:
+        for number, trees in _run(problem.try_start, range(plan.n_starts + 1), plan.n_threads):
+            found[number] = trees
+            if plan.progress is not None:
+                plan.progress(len(found), plan.n_starts + 1)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        interrupted = True
+    trees = [tree for number in sorted(found) for tree in found[number]]
+    best, losses = _choose(trees, rows.weight)
+    constant = problem.constant_loss
+    out_of_bag = losses[best.candidate.smoothing]
+    if plan.beat_constant and not out_of_bag < constant:  # NaN: nothing was out of the bag
+        best = problem.make_constant()
+        trees.append(best)
+    candidates = tuple(tree.candidate._replace(chosen=tree is best) for tree in trees)
+    report = SearchReport(candidates, losses, constant, interrupted)
+    return problem.finish(best.tree), report
+
+
+def _run(
+    work: Callable[[int], list[_Found]], numbers: Iterable[int], n_threads: int
+) -> Iterator[tuple[int, list[_Found]]]:
+    """Do pieces of work, in threads if there are several; yield each as it is done."""
+    if n_threads == 1:
+        for number in numbers:
+            yield number, work(number)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        futures = {pool.submit(work, number): number for number in numbers}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _choose(trees: list[_Found], weight: np.ndarray) -> tuple[_Found, dict[str, float]]:
+    """Return the best tree of the smoothing that loses least out of the bag, and what each smoothing loses."""
+    losses: dict[str, float] = {}
+    for smoothing in SMOOTHINGS:
+        lost = np.array([tree.lost_unseen for tree in trees if tree.candidate.smoothing == smoothing])
+        unseen = ~np.isnan(lost)
+        times = unseen.sum(axis=0)
+        counted = times > 0
+        mean = np.where(unseen, lost, 0.0).sum(axis=0)[counted] / times[counted]
+        losses[smoothing] = float(np.average(mean, weights=weight[counted])) if counted.any() else float("nan")
+    best = "none"
+    for smoothing, loss in losses.items():
+        if loss < losses[best]:
+            best = smoothing
+    rivals = [tree for tree in trees if tree.candidate.smoothing == best]
+    return min(rivals, key=lambda tree: tree.candidate.objective), losses
+
+
+class _Problem:
+    """What all starts have in common: the rows as codes, with every smoothing."""
+
+    def __init__(self, start: TreeEnsemble, grow: Grow, rows: Rows, settings: Settings, seed: int) -> None:
+        self.schema, self.classes = start.schema, start.labels
+        self.rows, self.settings, self.seed, self.grow = rows, settings, seed, grow
+        self.columns = order_columns(rows.matrix, rows.reach)
+        matrix = np.ascontiguousarray(rows.matrix[:, self.columns])
+        self.ordered = rows._replace(matrix=matrix, reach=rows.reach.select(self.columns))
+        self.start = order_features(start, self.columns)
+        self.grid: Grid = find_grid(self.ordered, self.start)
+        self.samples = {name: make_samples(self.ordered, self.grid, spread) for name, spread in SMOOTHINGS.items()}
+        self.row = {
+            name: np.concatenate([part.which for part in divide(rows, spread)]) for name, spread in SMOOTHINGS.items()
+        }
+        self.total = float(rows.weight.sum())
+
+    @property
+    def constant_loss(self) -> float:
+        """The share of the weight that the better constant loses."""
+        return 1.0 - float(np.bincount(self.rows.label, self.rows.weight).max()) / self.total
+
+    def try_start(self, number: int) -> list[_Found]:
+        """Refine one start with every smoothing; 0 is the start on all rows, the others are drawn."""
+        if number == 0:
+            return [self._refine_all(name, self.start) for name in SMOOTHINGS]
+        drawn = self._draw(number)
+        if drawn is None:
+            return []
+        start = order_features(self.grow(np.repeat(np.arange(len(drawn)), drawn)), self.columns)
+        return [self._refine_drawn(number, name, start, drawn) for name in SMOOTHINGS]
+
+    def _draw(self, number: int) -> np.ndarray | None:
+        """Return how often each row is drawn; None if that leaves a class without rows."""
+        drawn = np.random.default_rng((self.seed, number)).poisson(1.0, len(self.rows.label))
+        return drawn if len(np.unique(self.rows.label[drawn > 0])) == len(self.classes) else None
+
+    def _refine_all(self, smoothing: str, start: TreeEnsemble) -> _Found:
+        tree = self._plant(start, self.samples[smoothing])
+        objective = alternate(self.samples[smoothing], tree, self.settings, self._generator(0, smoothing))
+        return self._describe(tree, "all rows", smoothing, objective, np.full(len(self.rows.label), np.nan))
+
+    def _refine_drawn(self, number: int, smoothing: str, start: TreeEnsemble, drawn: np.ndarray) -> _Found:
+        samples, row = self.samples[smoothing], self.row[smoothing]
+        generator = self._generator(number, smoothing)
+        which = np.flatnonzero(drawn[row] > 0)
+        bag = take_samples(samples, which, samples.weight[which] * drawn[row[which]])
+        tree = self._plant(start, bag)
+        alternate(bag, tree, self.settings, generator)
+        lost = self._lost_by_row(tree)
+        lost[drawn > 0] = np.nan
+        tree.nodes["settled"] = -1
+        objective = alternate(samples, tree, self.settings, generator)
+        return self._describe(tree, f"bootstrap {number}", smoothing, objective, lost)
+
+    def _plant(self, start: TreeEnsemble, samples: Samples) -> Tree:
+        return plant(start, samples, find_capacity(start, len(samples.weight), self.settings.max_depth))
+
+    def _generator(self, number: int, smoothing: str) -> np.random.Generator:
+        """Orders of visits: what `refine` draws from the same seed, for the start on all rows."""
+        if number == 0 and smoothing == "none":
+            return np.random.default_rng(self.seed)
+        return np.random.default_rng((self.seed, number, list(SMOOTHINGS).index(smoothing)))
+
+    def _lost_by_row(self, tree: Tree) -> np.ndarray:
+        """Return the share of each row that a tree loses: 0 or 1, or what `rho` makes of it."""
+        samples, row = self.samples["none"], self.row["none"]
+        lost = np.bincount(row, np.where(find_lost(samples, tree), samples.weight, 0.0), minlength=len(self.rows.label))
+        return lost / self.rows.weight
+
+    def _describe(self, tree: Tree, start: str, smoothing: str, objective: float, lost_unseen: np.ndarray) -> _Found:
+        samples = self.samples["none"]
+        loss = float(samples.weight[find_lost(samples, tree)].sum()) / self.total
+        counted = ~np.isnan(lost_unseen)
+        out_of_bag = np.average(lost_unseen[counted], weights=self.rows.weight[counted]) if counted.any() else np.nan
+        candidate = Candidate(
+            start, smoothing, self.seed, loss, objective / self.total, float(out_of_bag), count_leaves(tree), False
+        )
+        return _Found(tree, candidate, lost_unseen)
+
+    def make_constant(self) -> _Found:
+        """Return the better constant as a tree."""
+        heavier = int(np.bincount(self.rows.label, self.rows.weight).argmax())
+        samples = self.samples["none"]
+        tree = self._plant(self.start, samples)
+        # A price that nothing is worth leaves the better leaf; its price is that of any leaf.
+        alternate(samples, tree, self.settings._replace(price=2.0 * self.total + 1.0), np.random.default_rng(0))
+        objective = self.constant_loss * self.total + self.settings.price
+        found = self._describe(tree, "constant", "none", objective, np.full(len(self.rows.label), np.nan))
+        assert tree.nodes["label"][0] == heavier or found.candidate.training_loss == self.constant_loss
+        return found
+
+    def finish(self, tree: Tree) -> TreeEnsemble:
+        """Return a tree that was found as a TreeEnsemble."""
+        refined = harvest(tree, self.samples["none"], self.columns, self.schema, self.classes)
+        return fill_values(refined, refined.node_class, self.rows)
