@@ -34,6 +34,13 @@ class SearchAnswers(NamedTuple):
     example: np.ndarray
     certified: np.ndarray  # there is no example nearer than this
     work: np.ndarray  # leaves and cells looked at in branch and bound
+    interrupted: bool = False  # by Ctrl-C: what had been found by then is kept
+
+    def put(self, rows: np.ndarray | slice, some: "SearchAnswers") -> "SearchAnswers":
+        """Write in what is said of some rows."""
+        for of_all, of_some in zip(self[:-1], some[:-1], strict=True):
+            of_all[rows] = of_some
+        return self._replace(interrupted=self.interrupted or some.interrupted)
 
 
 def ask_where_right(
@@ -54,10 +61,7 @@ def ask_where_right(
         certified=np.zeros(n_rows),
         work=np.zeros(n_rows, dtype=np.int64),
     )
-    if right.any():
-        for of_all, of_some in zip(answers, ask(matrix[right], class_index[right]), strict=True):
-            of_all[right] = of_some
-    return answers
+    return answers.put(right, ask(matrix[right], class_index[right])) if right.any() else answers
 
 
 def measure_margin(ensemble: TreeEnsemble, output: np.ndarray, class_index: np.ndarray) -> np.ndarray:

@@ -59,17 +59,19 @@ def decide(
     output = ensemble.output(matrix)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=True)
-        answers = Answers(priced.status, priced.lower_margin, _no_bound(matrix), priced.example, priced.interrupted)
+        # One tree's worst margin is known exactly; of several, a bound.
+        upper = priced.lower_margin if ensemble.n_trees == 1 else _no_bound(matrix)
+        answers = Answers(priced.status, priced.lower_margin, upper, priced.example, priced.interrupted)
     elif settings.method == "milp":
         milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
         found = ask_where_right(milp.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(found, found.bound / -ensemble.divisor, milp.interrupted)
+        answers = _read_leads(found, found.bound / -ensemble.divisor)
     elif ensemble.n_trees == 1:
         answers = one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
     else:
         search = _search(ensemble, reach, settings)
         found = ask_where_right(search.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(found, search.bound_margin(found.bound), search.interrupted)
+        answers = _read_leads(found, search.bound_margin(found.bound))
     found_one = answers.status == FOUND
     output[found_one] = check_examples(ensemble, reach, matrix, answers.example, class_index, found_one)
     upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
@@ -119,7 +121,7 @@ def nearest(
         milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
         ask = partial(ask_nearest, milp, norm, weight)
         said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
-        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, milp.interrupted
+        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
     elif ensemble.n_trees == 1:
         found, example = attack_tree(ensemble, matrix, class_index, reach, norm, weight)
         if settings.progress is not None:
@@ -128,7 +130,7 @@ def nearest(
         search = _search(ensemble, reach, settings, norm, weight)
         ask = partial(search.nearest, guess=first_radius(ensemble, weight, norm))
         said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
-        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, search.interrupted
+        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
         work = said.work
     check_examples(ensemble, reach, matrix, example, class_index, found)
     upper = _no_bound(matrix)
@@ -175,7 +177,7 @@ def _extreme_of_several(
     bound[settled] = ensemble.output(example[settled])[:, 0]
     far = np.full(len(matrix), -sign * np.inf)
     lower, upper = (far, bound) if sign == 1 else (bound, far)
-    return Answers(status, lower, upper, example, search.interrupted)
+    return Answers(status, lower, upper, example, said.interrupted, said.work)
 
 
 def _cannot_leave(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach) -> np.ndarray:
@@ -222,10 +224,10 @@ def _price(
     )
 
 
-def _read_leads(found: SearchAnswers, lower: np.ndarray, interrupted: bool) -> Answers:
+def _read_leads(found: SearchAnswers, lower: np.ndarray) -> Answers:
     """Return margins, which are known from below."""
     upper = np.full(len(found.bound), np.inf)
-    return Answers(found.status, lower, upper, found.example, interrupted, found.work)
+    return Answers(found.status, lower, upper, found.example, found.interrupted, found.work)
 
 
 def _no_bound(matrix: np.ndarray) -> np.ndarray:

@@ -67,7 +67,6 @@ class Milp:
         self._leaf = self.ensemble.feature < 0
         self._rounding = self._bound_rounding()
         self._stop = threading.Event()
-        self.interrupted = False
 
     def decide(self, matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class."""
@@ -174,7 +173,6 @@ class Milp:
                 answers.example[i] = answer.example
 
         self._stop.clear()
-        self.interrupted = False
         try:
             with ThreadPoolExecutor(self.n_threads) as pool:
                 jobs = [pool.submit(ask_about, i) for i in range(n_rows)]
@@ -189,7 +187,7 @@ class Milp:
                         job.cancel()
                     raise
         except KeyboardInterrupt:
-            self.interrupted = True
+            return answers._replace(interrupted=True)
         return answers
 
 

@@ -112,9 +112,8 @@ class PricedSearch:
                 allowed.append(keep)
         used = self.search.used
         box = (low.take(used, axis=1), high.take(used, axis=1), np.concatenate(allowed)[None])
-        self.search.time_limit = max(time_limit, 0.0)
-        answers = self.search.decide(x[None], np.array([class_index]), box)
-        if self.search.interrupted:
+        answers = self.search.decide(x[None], np.array([class_index]), box, time_limit=max(time_limit, 0.0))
+        if answers.interrupted:
             raise KeyboardInterrupt
         return int(answers.status[0]), answers.example[0], float(answers.bound[0])
 

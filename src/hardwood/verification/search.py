@@ -179,7 +179,6 @@ class RowSearch:
         ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
         self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
         self._stop = False  # tells threads to leave off
-        self.interrupted = False
 
     @property
     def used(self) -> np.ndarray:
@@ -203,31 +202,37 @@ class RowSearch:
                 lower -= roundoff * np.abs(lower) + 2.0 * roundoff * self._prepared.rounding.largest / divisor
         return np.where(np.isnan(lower), -np.inf, lower)
 
-    def decide(self, matrix: np.ndarray, label: np.ndarray, box: Box | None = None) -> SearchAnswers:
-        """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
-        return self._run(self.make_task(ANY, matrix, label, box=box), matrix)
+    def decide(
+        self, matrix: np.ndarray, class_index: np.ndarray, box: Box | None = None, time_limit: float | None = None
+    ) -> SearchAnswers:
+        """Ask of every row whether the attacker can give it another class; or whether some point of its box has one.
+
+        A time limit of its own takes the place of that of the search.
+        """
+        limit = self.time_limit if time_limit is None else time_limit
+        return self._run(self.make_task(ANY, matrix, class_index, box=box, time_limit=limit), matrix, limit)
 
     def extreme(self, matrix: np.ndarray, sign: int) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
-        return self._run(self.make_task(LARGEST, matrix, np.zeros(len(matrix), dtype=np.intp), sign=sign), matrix)
+        class_index = np.zeros(len(matrix), dtype=np.intp)
+        return self._run(self.make_task(LARGEST, matrix, class_index, sign=sign), matrix)
 
-    def nearest(self, matrix: np.ndarray, label: np.ndarray, guess: float) -> SearchAnswers:
+    def nearest(self, matrix: np.ndarray, class_index: np.ndarray, guess: float) -> SearchAnswers:
         """Find the nearest example of every row; `guess` is a distance to begin with.
 
         Costs are scaled so that the guess is about 1. Where an example turns out to be so near or so far that costs
         next to its own leave the range of numbers, the row is asked about again, scaled to the example.
         """
-        task = self.make_task(CHEAPEST, matrix, label, guess=guess)
+        task = self.make_task(CHEAPEST, matrix, class_index, guess=guess)
         answers = self._run(task, matrix)
         for row in np.flatnonzero((task.each["status"] == FOUND) & ~_is_safe(task.each["cost"])):
             here, size = slice(row, row + 1), np.inf
             nearer = self._measure_size(matrix[here], answers.example[here])
-            while 0.0 < nearer < size and not self.interrupted:
+            while 0.0 < nearer < size and not answers.interrupted:
                 size = nearer
-                task = self.make_task(CHEAPEST, matrix[here], label[here], guess=size)
+                task = self.make_task(CHEAPEST, matrix[here], class_index[here], guess=size)
                 again = self._run(task, matrix[here])
-                for of_all, of_one in zip(answers, again, strict=True):
-                    of_all[here] = of_one
+                answers = answers.put(here, again)
                 nearer = 0.0 if _is_safe(task.each["cost"][0]) else self._measure_size(matrix[here], again.example)
         return answers
 
@@ -243,18 +248,19 @@ class RowSearch:
         self,
         goal: int,
         matrix: np.ndarray,
-        label: np.ndarray,
+        class_index: np.ndarray,
         *,
         guess: float = 1.0,
         sign: int = 1,
         box: Box | None = None,
+        time_limit: float | None = None,
     ) -> Task:
         """Put a question as kernels take it."""
         x = matrix.take(self.used, axis=1)  # the caller's own may be read-only, which is another type to the kernel
-        low, high, allowed = box or (*self._reach.box(x, label), self._reach.open_codes(x, label))
+        low, high, allowed = box or (*self._reach.box(x, class_index), self._reach.open_codes(x, class_index))
         scale = 2.0 ** find_exponent(guess)
         each = _UNKNOWN.repeat(len(x))
-        each["label"], each["guess"] = label, (guess * scale) ** 2 if self._norm == 2 else guess * scale
+        each["label"], each["guess"] = class_index, (guess * scale) ** 2 if self._norm == 2 else guess * scale
         example = np.empty(x.shape)
         example.fill(np.nan)
         rounding = self._prepared.rounding
@@ -276,27 +282,28 @@ class RowSearch:
             offset=rounding.offset,
             vote=rounding.vote,
             rounding=self._rounding,
-            max_work=0 if self.time_limit == 0 else self.settings.clock_work,
+            max_work=0 if (self.time_limit if time_limit is None else time_limit) == 0 else self.settings.clock_work,
             settings=self.settings,
         )
 
-    def _run(self, task: Task, matrix: np.ndarray) -> SearchAnswers:
+    def _run(self, task: Task, matrix: np.ndarray, time_limit: float | None = None) -> SearchAnswers:
         """Ask about all rows of a task; `matrix` has all columns of them."""
-        n_rows, done = len(matrix), 0
-        self._stop = self.interrupted = False
+        n_rows, done, interrupted = len(matrix), 0, False
+        limit = self.time_limit if time_limit is None else time_limit
+        self._stop = False
         try:
-            for size in self._run_chunks(task, n_rows):
+            for size in self._run_chunks(task, n_rows, limit):
                 done += size
                 if self.progress is not None:
                     self.progress(done, n_rows)
         except KeyboardInterrupt:
-            self.interrupted = True  # what has been decided is kept; the rest stays unknown
+            interrupted = True  # what has been decided is kept; the rest stays unknown
         status, certified, example = task.each["status"], task.each["certified"], task.example
         if self._narrow:
             example = self._widen(matrix, example, (status == FOUND) | (task.goal == LARGEST))
         if task.goal == CHEAPEST:
             certified = (np.sqrt(certified) if self._norm == 2 else certified) / task.scale
-        return SearchAnswers(status, task.each["bound"], example, certified, task.each["work"])
+        return SearchAnswers(status, task.each["bound"], example, certified, task.each["work"], interrupted)
 
     def _widen(self, matrix: np.ndarray, narrow: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Return the examples that were found with the columns that the ensemble does not look at, as they are."""
@@ -308,16 +315,17 @@ class RowSearch:
             example[~found] = np.nan
         return example
 
-    def _run_chunks(self, task: Task, n_rows: int) -> Iterator[int]:
+    def _run_chunks(self, task: Task, n_rows: int, time_limit: float) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
         step = self.settings.rows_per_call
         starts = range(0, n_rows, step)
         if self.n_threads == 1 or len(starts) == 1:
             for start in starts:
-                yield self._run_chunk(task, start, min(start + step, n_rows))
+                yield self._run_chunk(task, start, min(start + step, n_rows), time_limit)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            jobs = [pool.submit(self._run_chunk, task, start, min(start + step, n_rows)) for start in starts]
+            chunks = [(start, min(start + step, n_rows)) for start in starts]
+            jobs = [pool.submit(self._run_chunk, task, *chunk, time_limit) for chunk in chunks]
             try:
                 for job in jobs:
                     yield job.result()
@@ -327,7 +335,7 @@ class RowSearch:
                     job.cancel()
                 raise
 
-    def _run_chunk(self, task: Task, first: int, last: int) -> int:
+    def _run_chunk(self, task: Task, first: int, last: int, time_limit: float) -> int:
         """Work through the rows of one chunk, each by the kernels that it needs; how many there are."""
         prepared, model = self._prepared, self._prepared.model
         scale, work = prepared.take_workspace(self.settings)
@@ -350,7 +358,7 @@ class RowSearch:
                 now = time.monotonic()
                 if row != current:
                     current, since = row, now
-                if now - since >= self.time_limit or task.each[row]["work"] >= self.settings.row_work:
+                if now - since >= time_limit or task.each[row]["work"] >= self.settings.row_work:
                     row, rival, step = row + 1, 0, None
                     continue
             if reason in (BRANCH, ASCEND, WIDEN):
