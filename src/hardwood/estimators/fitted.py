@@ -1,4 +1,4 @@
-"""What every classifier of a single tree can do once it is fitted."""
+"""What estimators know once they are fitted, and what every classifier of a single tree can then do."""
 
 from copy import copy
 from typing import Any, Self
@@ -8,7 +8,17 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.table import Schema
 from hardwood.threat import ThreatModel
+
+
+def keep_columns(estimator: Any, schema: Schema) -> None:
+    """Store what scikit-learn wants to know of the columns an estimator was fitted on."""
+    estimator.n_features_in_ = schema.n_features
+    if schema.feature_names is not None:
+        estimator.feature_names_in_ = np.array(schema.feature_names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
 class FittedTree:
@@ -26,11 +36,7 @@ class FittedTree:
         self.ensemble_ = ensemble
         self.classes_ = ensemble.classes
         self.threat_ = threat
-        self.n_features_in_ = ensemble.schema.n_features
-        if ensemble.schema.feature_names is not None:
-            self.feature_names_in_ = np.array(ensemble.schema.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        keep_columns(self, ensemble.schema)
         return self
 
     def _with_tree(self, ensemble: TreeEnsemble) -> Self:

@@ -7,13 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import assert_all_finite, check_random_state, get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    column_or_1d,
     has_fit_parameter,
     validate_data,
 )
@@ -21,7 +19,9 @@ from sklearn.utils.validation import (
 from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.parameters import check_size, is_integer
+from hardwood.estimators.fitted import keep_columns
+from hardwood.estimators.parameters import check_choice, check_size, is_integer
+from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
 from hardwood.table import Schema
 from hardwood.threads import count_threads
@@ -168,12 +168,11 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
+        threat, schema = read_columns(self, X)
         base = self._base()
-        schema = threat.extend(Schema.from_table(X, self.categorical_features))
         schema = replace(schema, accepts_missing=get_tags(base).input_tags.allow_nan)
         matrix = schema.encode(X)
-        labels = _read_labels(y, len(matrix))
+        labels = read_labels(y, len(matrix))
         classes = np.unique(labels)
         threat.price(schema, classes)  # refuses what does not suit the table, before anything is fitted
         self._check_parameters()
@@ -198,11 +197,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ensemble = as_ensemble(model)
         self.estimator_, self.ensemble_, self.history_ = model, ensemble, history
         self.classes_, self.threat_, self._schema = classes, threat, schema
-        self.n_features_in_ = schema.n_features
-        if schema.feature_names is not None:
-            self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        keep_columns(self, schema)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -262,8 +257,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_norm(self.norm)
         check_time_limit(self.time_limit)
-        if not isinstance(self.method, str) or self.method not in METHODS:
-            raise ValueError(f"method={self.method!r}: expected one of {', '.join(map(repr, METHODS))}")
+        check_choice("method", self.method, METHODS)
         if not (is_integer(self.rounds) and self.rounds >= 1):
             raise ValueError(f"rounds={self.rounds!r}: expected an integer >= 1")
         if not isinstance(self.accumulate, (bool, np.bool_)):
@@ -318,21 +312,6 @@ def _as_table(X: Any, schema: Schema, matrix: np.ndarray) -> Any:
     """Return encoded rows as a table that an estimator takes which is to know categories by their type."""
     is_plain = not hasattr(X, "columns") and not schema.categorical
     return matrix if is_plain else schema.decode(matrix)
-
-
-def _read_labels(y: Any, n_rows: int) -> np.ndarray:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    labels = column_or_1d(y, warn=True)
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(labels)}"
-        )
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
-    if len(np.unique(labels)) < 2:
-        raise ValueError(f"y has only one class, {labels[:1].tolist()}; a classifier needs two")
-    return labels
 
 
 def _read_weight(sample_weight: Any, matrix: np.ndarray, base: Any) -> np.ndarray | None:

@@ -15,8 +15,7 @@ from hardwood.threat import ThreatModel
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     """Read a table, labels and weights as the parameters of a tree say."""
-    threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
-    schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
+    threat, schema = read_columns(estimator, X)
     matrix = schema.encode(X)
     classes, class_index = read_target(y, len(matrix))
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
@@ -33,25 +32,34 @@ def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     )
 
 
+def read_columns(estimator: Any, X: Any) -> tuple[ThreatModel, Schema]:
+    """Read the threat and the columns of a table, with the categories that only the threat names."""
+    threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
+    return threat, threat.extend(Schema.from_table(X, estimator.categorical_features))
+
+
+def read_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Return a label per row, of two classes or more."""
+    labels = _read_column(y, n_rows)
+    _check_labels(labels)
+    if len(classes := np.unique(labels)) < 2:
+        raise _one_class(classes)
+    return labels
+
+
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the two class labels, sorted, and the class index of each row."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
-        y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(y)}")
+    y = _read_column(y, n_rows)
     if y.dtype.kind in "biu" and len(y):
         # Two passes instead of a sort, for the most common kind of labels.
         low, high = y.min(), y.max()
         is_high = y == high
         if low < high and bool((is_high | (y == low)).all()):
             return np.array([low, high]), is_high.view(np.uint8)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    _check_labels(y)
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
+        raise _one_class(classes)
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
         raise ValueError(
@@ -59,6 +67,26 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             "two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
         )
     return classes, index.astype(np.uint8)
+
+
+def _read_column(y: Any, n_rows: int) -> np.ndarray:
+    """Return the target as a plain array that is as long as the table."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if type(y) is not np.ndarray or y.ndim != 1:  # small tables should not wait for the checks of what is plain
+        y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(y)}")
+    return y
+
+
+def _check_labels(y: np.ndarray) -> None:
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+
+
+def _one_class(classes: np.ndarray) -> ValueError:
+    return ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
 
 
 def weigh(

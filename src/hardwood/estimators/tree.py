@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.parameters import check_choice, check_grow_options
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import read_problem
 from hardwood.grow.tree import ATTACKERS, grow_tree
@@ -219,9 +219,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
         """Return the attacker, or say why it cannot be had with the other parameters or this table."""
-        attacker = self.attacker
-        if not isinstance(attacker, str) or attacker not in ATTACKERS:
-            raise ValueError(f"attacker={attacker!r}: expected one of {', '.join(map(repr, ATTACKERS))}")
+        attacker = check_choice("attacker", self.attacker, ATTACKERS)
         if attacker == "groot":
             return attacker
         if self.criterion == "error":
