@@ -18,7 +18,7 @@ def find_capacity(ensemble: TreeEnsemble, n_samples: int, max_depth: int) -> int
 
 
 def plant(ensemble: TreeEnsemble, samples: Samples, capacity: int) -> Tree:
-    """Return a tree of one TreeEnsemble that can be changed, with room for so many nodes.
+    """Return a tree of one TreeEnsemble that can be changed, with room for `capacity` nodes.
 
     Thresholds that are not among the cuts become the nearest cut; a grid that was found with this tree has them all.
     Subtrees that no value gets to are dropped.
