@@ -8,6 +8,7 @@ import numpy as np
 
 from hardwood.convert.libraries import load_library
 from hardwood.convert.lightgbm_text import Text
+from hardwood.convert.lightgbm_validation import check_text
 from hardwood.convert.precision import LARGEST, find_cut
 from hardwood.convert.scikit_learn import quiet
 from hardwood.convert.source import Answer, Source
@@ -29,8 +30,8 @@ def read_text(raw: bytes, source: str) -> Source:
     """Read what a text file holds."""
     lightgbm = load_library("lightgbm")
     try:
-        booster = lightgbm.Booster(model_str=raw.decode())
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+        booster = lightgbm.Booster(model_str=check_text(raw.decode()))
+    except (lightgbm.basic.LightGBMError, ValueError, OverflowError) as error:
         raise ValueError(f"{source} is not a valid LightGBM model: {error}") from None
     return read_booster(booster)
 

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 from hardwood.convert.source import Source
+from hardwood.convert.ubj import UBJ_LENGTHS
 from hardwood.ensemble import TreeEnsemble
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".skops")
 # How pickles begin, and what joblib and skops compress with: gzip, zlib, bzip2, xz, lz4, zip.
 _PICKLE_STARTS = (b"\x80", b"\x1f\x8b", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"BZh", b"\xfd7z", b"\x04\x22M", b"PK")
-_UBJ_LENGTHS = b"iUIlL"  # an object of UBJ goes on with the length of its first key
 
 
 def is_pickle(path: str | os.PathLike[str]) -> bool:
@@ -29,7 +29,7 @@ def read_file(path: str | os.PathLike[str]) -> TreeEnsemble | Source:
             f"{source} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, load it "
             "yourself and give hardwood the model"
         )
-    if raw[:1] == b"{" and raw[1:2] in (bytes([mark]) for mark in _UBJ_LENGTHS):
+    if raw[:1] == b"{" and raw[1:2] in UBJ_LENGTHS:  # an object of UBJ goes on with the length of its first key
         return _read_xgboost(raw, source)
     if raw[:1] == b"{":
         is_xgboost = b'"gradient_booster"' in raw and b'"hardwood.TreeEnsemble"' not in raw

@@ -15,8 +15,10 @@ import numpy as np
 from hardwood.convert.libraries import load_library, version_of
 from hardwood.convert.precision import find_cut, float32_cutoffs
 from hardwood.convert.source import Source
+from hardwood.convert.ubj import UBJ_LENGTHS, parse_ubj
 from hardwood.convert.xgboost_document import Document
 from hardwood.convert.xgboost_labels import restore_labels
+from hardwood.convert.xgboost_validation import check_document
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.table import Schema
@@ -30,17 +32,22 @@ _ESTIMATORS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "rank
 def read_bytes(raw: bytes, source: str) -> Source:
     """Read what a JSON or UBJ file holds; it predicts like the object that was saved, booster or estimator."""
     xgboost = load_library("xgboost")
-    booster = xgboost.Booster()
     try:
-        booster.load_model(bytearray(raw))
-    except xgboost.core.XGBoostError as error:
+        # What XGBoost is given was written here: its reader trusts what it reads.
+        document = parse_ubj(raw) if raw[1:2] in UBJ_LENGTHS else json.loads(raw)
+        check_document(document)
+        written = bytearray(json.dumps(document).encode())
+        booster = xgboost.Booster()
+        booster.load_model(written)
+        facts = json.loads(booster.attr("scikit_learn") or "{}")
+        kind = facts.get("_estimator_type") if isinstance(facts, dict) else None
+    except (ValueError, RecursionError, OverflowError, xgboost.core.XGBoostError) as error:
         first_line = str(error).partition("\n")[0]
         raise ValueError(f"{source} is not a valid XGBoost model: {first_line}") from None
-    kind = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
     if kind not in _ESTIMATORS:
         return read_booster(booster)
     estimator = getattr(xgboost, _ESTIMATORS[kind])()
-    estimator.load_model(bytearray(raw))
+    estimator.load_model(written)
     return read_estimator(estimator)
 
 
