@@ -22,7 +22,49 @@ _SHOWN = 20
 PlacedRules = Sequence[tuple[int, AttackRule]]
 
 
-def check_kind(entry: Any, is_categorical: bool, where: str) -> None:
+def place_entries(features: Any, schema: Schema) -> list[Any]:
+    """Return one entry per feature of a table, of a kind that suits the feature."""
+    if isinstance(features, list):
+        if len(features) != schema.n_features:
+            raise ValueError(
+                f"threat: {len(features)} entries for a table of {schema.n_features} features; "
+                "give one entry per feature, or a dict by column name"
+            )
+        entries = list(features)
+    elif isinstance(features, dict):
+        entries = [None] * schema.n_features
+        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        for key, entry in features.items():
+            if str(key) not in positions:
+                raise ValueError(f"threat for feature {key!r}: {_explain_column(key, schema)}")
+            entries[positions[str(key)]] = entry
+    else:
+        # One entry for all suits every feature.
+        if not schema.categorical:
+            return [features] * schema.n_features
+        return [features if labels is None or features == "<>" else None for labels in schema.categories]
+    for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
+        _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
+    return entries
+
+
+def place_rules(rules: Sequence[AttackRule], entries: Sequence[Any], schema: Schema) -> PlacedRules:
+    """Return the rules, each with the position of its feature, which must not have an entry as well."""
+    positions = {str(schema.key(j)): j for j in range(schema.n_features)} if rules else {}
+    placed = []
+    for k, rule in enumerate(rules):
+        if str(rule.feature) not in positions:
+            raise ValueError(f"rules[{k}]: {rule!r}: {_explain_column(rule.feature, schema)}")
+        j = positions[str(rule.feature)]
+        if entries[j] is not None:
+            raise ValueError(
+                f"rules[{k}]: {rule!r}: the feature can be moved at no cost ({entries[j]!r}); give one or the other"
+            )
+        placed.append((j, rule))
+    return placed
+
+
+def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
     """Refuse an entry for numbers on a categorical feature, and the other way round."""
     if isinstance(entry, dict) and not is_categorical:
         raise ValueError(
@@ -36,7 +78,7 @@ def check_kind(entry: Any, is_categorical: bool, where: str) -> None:
         )
 
 
-def explain_column(name: Label, schema: Schema) -> str:
+def _explain_column(name: Label, schema: Schema) -> str:
     """Say that there is no such column, and which was probably meant."""
     return f"there is no such column{_suggest(name, [schema.key(j) for j in range(schema.n_features)], 'columns')}"
 

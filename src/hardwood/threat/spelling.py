@@ -164,3 +164,17 @@ def toml_value(value: Any) -> str:
 def toml_key(key: Label) -> str:
     """Write a key as TOML does, quoted only where it must be."""
     return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else toml_value(str(key))
+
+
+def write_toml(options: dict[str, Any], features: Any, rules: Sequence[dict[str, Any]]) -> str:
+    """Write a threat model as TOML text: what is said beside, then the features, then the rules."""
+    lines = [f"{key} = {toml_value(value)}" for key, value in options.items()]
+    if isinstance(features, dict):
+        lines += [""] * bool(lines) + ["[features]"]
+        lines += [f"{toml_key(key)} = {toml_value(entry)}" for key, entry in features.items()]
+    elif features is not None or not rules:
+        lines += [""] * bool(lines) + [f"features = {toml_value(features)}"]
+    for rule in rules:
+        lines += ["", "[[rules]]"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in rule.items()]
+    return "\n".join(lines) + "\n"

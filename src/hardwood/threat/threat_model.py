@@ -23,9 +23,9 @@ from hardwood.threat.resolve import (
     PlacedRules,
     add_labels,
     check_categories_known,
-    check_kind,
-    explain_column,
     extend_schema,
+    place_entries,
+    place_rules,
     resolve_reach,
     resolve_rules,
 )
@@ -35,9 +35,8 @@ from hardwood.threat.spelling import (
     read_classes,
     scale,
     shorten_table,
-    toml_key,
-    toml_value,
     with_string_keys,
+    write_toml,
 )
 
 UNSEEN_CATEGORIES = ("error", "ignore", "allow")
@@ -211,7 +210,7 @@ class ThreatModel:
                 f"threat: {self!r} has attack rules with a budget, which are not understood here; "
                 "give how far each feature can be moved instead"
             )
-        entries = self._entries(schema)
+        entries, _ = self._place(schema)
         self._check_categories(entries, (), schema)
         return resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
 
@@ -228,7 +227,7 @@ class ThreatModel:
                [ 1.,  0., inf],
                [inf, inf,  0.]])
         """
-        entries, rules = self._entries(schema), self._placed_rules(schema)
+        entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
         free = resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
         return self._resolve_rules(rules, free, schema)
@@ -244,7 +243,7 @@ class ThreatModel:
         >>> ThreatModel({"color": {"red": ["purple"]}}, unseen_categories="allow").extend(schema).categories
         (('blue', 'red', 'purple'),)
         """
-        entries, rules = self._entries(schema), self._placed_rules(schema)
+        entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
         return extend_schema(entries, rules, schema) if self._allows_unseen else schema
 
@@ -311,7 +310,7 @@ class ThreatModel:
         if schema is None:
             # These rows need not hold all categories: they are not the training table.
             schema = Schema.from_table(X)
-            schema = extend_schema(self._entries(schema), self._placed_rules(schema), schema)
+            schema = extend_schema(*self._place(schema), schema)
             schema = add_labels(replace(schema, accepts_missing=True), X_adv)
         else:
             schema = self.extend(schema)
@@ -325,10 +324,11 @@ class ThreatModel:
                 if labels is not None:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
-        free = resolve_reach(self._entries(schema), schema, np.array([False, True]), allow_unseen=self._allows_unseen)
+        entries, rules = self._place(schema)
+        free = resolve_reach(entries, schema, np.array([False, True]), allow_unseen=self._allows_unseen)
         if not self._rules:
             return free.contains(before, after, moves.astype(np.intp))
-        reach = self._resolve_rules(self._placed_rules(schema), free, schema)
+        reach = self._resolve_rules(rules, free, schema)
         return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -347,16 +347,7 @@ class ThreatModel:
         income = ">"
         <BLANKLINE>
         """
-        lines = [f"{key} = {toml_value(value)}" for key, value in self._options().items()]
-        if isinstance(self._features, dict):
-            lines += [""] * bool(lines) + ["[features]"]
-            lines += [f"{toml_key(key)} = {toml_value(e)}" for key, e in self._features.items()]
-        elif self._features is not None or not self._rules:
-            lines += [""] * bool(lines) + [f"features = {toml_value(self._features)}"]
-        for rule in self._rules:
-            lines += ["", "[[rules]]"]
-            lines += [f"{key} = {toml_value(value)}" for key, value in rule.to_record().items()]
-        text = "\n".join(lines) + "\n"
+        text = write_toml(self._options(), self._features, [rule.to_record() for rule in self._rules])
         if path is not None:
             write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
         return text
@@ -418,6 +409,11 @@ class ThreatModel:
         names = None if classes is None else set(classes)
         return with_string_keys(self._features), names, rules, self._budget, self._repeat, self._unseen_categories
 
+    def _place(self, schema: Schema) -> tuple[list[Any], PlacedRules]:
+        """Return one entry per feature of a table, and the rules, each with the position of its feature."""
+        entries = place_entries(self._features, schema)
+        return entries, place_rules(self._rules, entries, schema)
+
     @property
     def _allows_unseen(self) -> bool:
         return self._unseen_categories == "allow"
@@ -429,50 +425,6 @@ class ThreatModel:
 
     def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
         return resolve_rules(rules, free, schema, self._budget or 0.0, self._repeat, allow_unseen=self._allows_unseen)
-
-    def _placed_rules(self, schema: Schema) -> list[tuple[int, AttackRule]]:
-        """Return the rules, each with the position of its feature."""
-        if not self._rules:
-            return []
-        entries = self._entries(schema)
-        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
-        placed = []
-        for k, rule in enumerate(self._rules):
-            if str(rule.feature) not in positions:
-                raise ValueError(f"rules[{k}]: {rule!r}: {explain_column(rule.feature, schema)}")
-            j = positions[str(rule.feature)]
-            if entries[j] is not None:
-                raise ValueError(
-                    f"rules[{k}]: {rule!r}: the feature can be moved at no cost ({entries[j]!r}); give one or the other"
-                )
-            placed.append((j, rule))
-        return placed
-
-    def _entries(self, schema: Schema) -> list[Any]:
-        """Return one entry per feature of a table, of a kind that suits the feature."""
-        table, n_features = self._features, schema.n_features
-        if isinstance(table, list):
-            if len(table) != n_features:
-                raise ValueError(
-                    f"threat: {len(table)} entries for a table of {n_features} features; "
-                    "give one entry per feature, or a dict by column name"
-                )
-            entries = list(table)
-        elif isinstance(table, dict):
-            entries = [None] * n_features
-            positions = {str(schema.key(j)): j for j in range(n_features)}
-            for key, entry in table.items():
-                if str(key) not in positions:
-                    raise ValueError(f"threat for feature {key!r}: {explain_column(key, schema)}")
-                entries[positions[str(key)]] = entry
-        else:
-            # One entry for all suits every feature.
-            if not schema.categorical:
-                return [table] * n_features
-            return [table if labels is None or table == "<>" else None for labels in schema.categories]
-        for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-            check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
-        return entries
 
     def _attacks(self, classes: Iterable[Any] | None) -> np.ndarray:
         """Say of each class whether it attacks."""
