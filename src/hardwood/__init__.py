@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from hardwood.datasets import list_datasets, load_dataset
     from hardwood.ensemble import TreeEnsemble
     from hardwood.ensemble.text import export_rules
-    from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
+    from hardwood.estimators import (
+        HardenedClassifier,
+        OptimalRobustTreeClassifier,
+        RobustTreeClassifier,
+        TreantClassifier,
+    )
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
     from hardwood.refinement import prune, pruning_path, refine, relabel
     from hardwood.results import AttackResult, Certificate, RobustnessReport
@@ -23,6 +28,7 @@ __all__ = [
     "AttackRule",
     "Certificate",
     "HardenedClassifier",
+    "OptimalRobustTreeClassifier",
     "RobustTreeClassifier",
     "RobustnessReport",
     "ThreatModel",
@@ -52,6 +58,7 @@ _HOME = {
     "AttackResult": "results",
     "Certificate": "results",
     "HardenedClassifier": "estimators",
+    "OptimalRobustTreeClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
     "RobustnessReport": "results",
     "ThreatModel": "threat",

@@ -67,8 +67,8 @@ def largest_not_above(function: Callable[[np.ndarray], np.ndarray], bound: np.nd
     Examples
     --------
     >>> import numpy as np
-    >>> x, some = largest_not_above(lambda x: x * 10.0, np.array([3.0]))
-    >>> bool(x[0] * 10.0 <= 3.0 < np.nextafter(x[0], 1.0) * 10.0), bool(some[0])
+    >>> x, some = largest_not_above(lambda x: x + 0.1, np.array([3.0]))
+    >>> bool(x[0] + 0.1 <= 3.0 < np.nextafter(x[0], 4.0) + 0.1), bool(some[0])
     (True, True)
     """
     low = np.full(bound.shape, _rank(np.float64(-LARGEST)))

@@ -1,7 +1,8 @@
 """scikit-learn estimators: validate, grow, store."""
 
 from hardwood.estimators.hardened import HardenedClassifier
+from hardwood.estimators.optimal import OptimalRobustTreeClassifier
 from hardwood.estimators.treant import TreantClassifier
 from hardwood.estimators.tree import RobustTreeClassifier
 
-__all__ = ["HardenedClassifier", "RobustTreeClassifier", "TreantClassifier"]
+__all__ = ["HardenedClassifier", "OptimalRobustTreeClassifier", "RobustTreeClassifier", "TreantClassifier"]
