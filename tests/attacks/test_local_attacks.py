@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, is_vulnerable, load_dataset
+from hardwood._kernels.search import descent
 from hardwood.verification.distance import measure
 from reference import attacking, descending, enumerating
 
@@ -205,3 +206,22 @@ def test_unknown_methods(forest: Any, method: Any) -> None:
         ValueError, match=r"method=.*: expected 'search', 'milp', 'heuristic', 'coordinate' or 'lowest'"
     ):
         attack(*forest, method=method)
+
+
+@pytest.mark.skipif(not hasattr(descent.attack_nearby, "overloads"), reason="compilation is switched off")
+def test_one_compiled_form() -> None:
+    """A choice of columns of several rows is in another order of memory than that of one row: it was compiled twice."""
+    X = np.random.default_rng(0).random((300, 6)).astype(np.float32).astype(np.float64)
+    y = (X[:, 0] + X[:, 3] > 1.0).astype(int)
+    forest = RandomForestClassifier(3, max_depth=2, max_features=None, random_state=0, n_jobs=1).fit(X, y)
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    kernels = {
+        "coordinate": descent.attack_coordinates,
+        "lowest": descent.attack_deeply,
+        "heuristic": descent.attack_nearby,
+    }
+    for table in (X[:1], X[:2], X, np.asfortranarray(X), read_only, X.astype(np.float32)):
+        for method in kernels:
+            attack(forest, table, threat=0.3, method=method)
+    assert {method: len(kernel.overloads) for method, kernel in kernels.items()} == dict.fromkeys(kernels, 1)

@@ -398,6 +398,7 @@ def test_columns_that_the_model_ignores_are_left_alone(norm: float) -> None:
     assert not results[0].found.all()
 
 
+@pytest.mark.skipif(not hasattr(decisions.decide_rows, "overloads"), reason="compilation is switched off")
 @pytest.mark.parametrize("n_columns", [2, 30])
 def test_one_row_and_then_many(n_columns: int) -> None:
     """The kernels are called without a look at types, so every call has to hand over the same ones.
