@@ -85,11 +85,22 @@ def _warm_ensembles() -> None:
     from sklearn.ensemble import RandomForestClassifier
 
     from hardwood.attacks import attack
+    from hardwood.convert import as_ensemble
     from hardwood.evaluation import evaluate
+    from hardwood.threat import ThreatModel
+    from hardwood.verification.ask import AskSettings, decide, nearest
+    from hardwood.verification.settings import SETTINGS
 
     forest = RandomForestClassifier(3, random_state=0).fit(_X, _Y)
     evaluate(forest, _X, _Y, 0.1)
     attack(forest, _X, _Y)
+    # Noise, and a search that holds every row to be a hard one: all kernels are needed.
+    X = np.random.default_rng(0).random((40, 3))
+    ensemble = as_ensemble(RandomForestClassifier(9, random_state=0).fit(X, np.arange(40) % 2))
+    reach, own = ThreatModel(0.2).resolve(ensemble.schema, ensemble.labels), ensemble.decide(X)
+    hard = AskSettings(search=SETTINGS._replace(clock_work=1, easy_work=1, easy_boxes=-1))
+    decide(ensemble, X, own, reach, hard)
+    nearest(ensemble, X, own, reach, 1.0, np.ones(3), hard)
 
 
 def _warm_heuristic() -> None:
