@@ -130,6 +130,17 @@ def test_a_regression_is_exact() -> None:
     np.testing.assert_array_equal(certificate.upper, outputs.max(axis=0))
 
 
+def test_a_tie_lost_beside_a_tie_won() -> None:
+    """Of equal outputs the first class wins: class 1 keeps a tie with class 2, and loses one with class 0."""
+    value = [[0.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
+    tree = attacking.assemble([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1], value)
+    certificate = verify(tree, [[0.0]], [1], 1.0)
+    assert certificate.status.tolist() == ["vulnerable"]
+    assert certificate.lower.tolist() == certificate.upper.tolist() == [0.0]
+    assert tree.predict(certificate.witness).tolist() == [0]
+    assert verify(tree, [[0.0]], [1], 0.1).status.tolist() == ["robust"]
+
+
 def test_infinity_is_no_value() -> None:
     """A split that only parts what is missing has the largest number as threshold: no number is beyond it."""
     largest = float(np.finfo(np.float64).max)
