@@ -82,7 +82,7 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
         yield '# attacking_classes = ["fraud"]'
     else:
         labels = table[target]
-        counts = (labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str)).value_counts()
+        counts = _count(labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str))
         yield _comment(f"The classes of {target}: {_counts(counts) or 'none, all cells are missing'}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
         yield f"# attacking_classes = {toml_value([plain(label) for label in counts.index[-1:]])}"
@@ -102,7 +102,7 @@ def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
     elif column.dtype.kind in "iuf":
         yield from _describe_numbers(column.astype(float), name)
     else:
-        yield from _describe_categories(column.astype(str).value_counts(), len(column), name)
+        yield from _describe_categories(_count(column.astype(str)), len(column), name)
 
 
 def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
@@ -134,6 +134,11 @@ def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterato
     first = str(counts.index[0])
     other = str(counts.index[1]) if len(counts) > 1 else first
     yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
+
+
+def _count(labels: pd.Series) -> pd.Series:
+    """Return how often each label occurs, the commonest first; of several that are as common, the first one seen."""
+    return labels.value_counts(sort=False).sort_values(ascending=False, kind="stable")
 
 
 def _counts(counts: pd.Series) -> str:

@@ -64,8 +64,8 @@ class ThreatModel:
     attacking_classes : None, label or list of labels
         The classes whose rows are changed. None: all.
     rules : None or list of AttackRule
-        What can be done at a cost, to features that `features` leaves alone. `hardwood.priced_reach` says exactly
-        what rules, their costs and the budget mean.
+        What can be done at a cost, to features that `features` leaves alone. `hardwood.threat.priced_reach` says
+        exactly what rules, their costs and the budget mean.
     budget : float
         What the changes of a row may cost together; needed with rules.
     repeat : bool, default=True
