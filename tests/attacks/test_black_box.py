@@ -175,7 +175,7 @@ class TestToolbox:
 
 @pytest.mark.skipif(find_spec("art") is not None, reason="it is installed")
 def test_without_the_toolbox(linear: Case) -> None:
-    with pytest.raises(ImportError, match=r"pip install 'hardwood\[art\]'"):
+    with pytest.raises(ImportError, match=r"pip install adversarial-robustness-toolbox"):
         black_box_attack(*linear)
 
 

@@ -338,7 +338,7 @@ class TestFiles:
         path = tmp_path / "model.txt"
         path.write_text("tree\nversion=v4\n")
         monkeypatch.setitem(sys.modules, "lightgbm", None)
-        with pytest.raises(ImportError, match=r"pip install 'hardwood\[lightgbm\]'"):
+        with pytest.raises(ImportError, match=r"pip install lightgbm"):
             as_ensemble(path)
 
 

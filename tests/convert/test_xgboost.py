@@ -409,7 +409,7 @@ class TestFiles:
         path = tmp_path / "model.json"
         path.write_text('{"learner": {"gradient_booster": {}}}')
         monkeypatch.setitem(sys.modules, "xgboost", None)
-        with pytest.raises(ImportError, match=r"pip install 'hardwood\[xgboost\]'"):
+        with pytest.raises(ImportError, match=r"pip install xgboost"):
             as_ensemble(path)
 
     def test_an_old_version(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,7 @@ def test_as_frame():
 def test_as_frame_without_pandas_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert load_dataset("haberman").data.shape == (306, 3)
-    with pytest.raises(ImportError, match=r"pip install 'hardwood\[cli\]'"):
+    with pytest.raises(ImportError, match=r"pip install pandas"):
         load_dataset("haberman", as_frame=True)
 
 

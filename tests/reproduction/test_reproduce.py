@@ -181,8 +181,8 @@ def test_what_black_boxes_teach(outcome: Outcome, fooled: float | None, words: s
     text = write_page(changed, {"black_box": b"<svg/>"})
     assert "HopSkipJump, 1,000 answers" in text
     assert '<figure id="black_box">' in text
-    without = replace(changed, without_toolbox="pip install 'hardwood[art]'")
-    assert "left out: pip install &#x27;hardwood[art]&#x27;" in write_page(without, {})
+    without = replace(changed, without_toolbox="pip install art")
+    assert "left out: pip install art" in write_page(without, {})
 
 
 def test_hardening_a_fold() -> None:

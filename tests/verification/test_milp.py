@@ -327,7 +327,7 @@ class TestDoor:
 
         monkeypatch.setattr(milp_solver, "import_module", missing)
         for ask in (verify, attack):
-            with pytest.raises(ModuleNotFoundError, match=r"pip install 'hardwood\[milp\]'"):
+            with pytest.raises(ModuleNotFoundError, match=r"pip install highspy"):
                 ask(*forest, 0.1, method="milp")
 
     def test_norms(self, forest: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hardwood.extras import explain_missing
 from hardwood.results import AttackResult
 from hardwood.table import Schema
 from hardwood.table.likeness import decode_like
@@ -36,8 +37,8 @@ def black_box_attack(
 ) -> AttackResult:
     """Look for adversarial examples of any classifier by asking it for predictions, as an outsider would.
 
-    Needs the extra `art`: ``pip install 'hardwood[art]'``. For tree models :func:`attack` knows more and finds more;
-    this shows how far an attacker gets who does not know the model.
+    Needs the Adversarial Robustness Toolbox: ``pip install adversarial-robustness-toolbox``. For tree models
+    :func:`attack` knows more and finds more; this shows how far an attacker gets who does not know the model.
 
     Parameters
     ----------
@@ -207,10 +208,7 @@ def _load_toolbox() -> ModuleType:
             import art.attacks.evasion
             import art.estimators.classification
     except ImportError:
-        raise ImportError(
-            "black-box attacks need the Adversarial Robustness Toolbox, which is not installed: "
-            "pip install 'hardwood[art]'"
-        ) from None
+        raise ImportError(explain_missing("a black-box attack by the Adversarial Robustness Toolbox", "art")) from None
     return art
 
 

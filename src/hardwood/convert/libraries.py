@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+from hardwood.extras import explain_missing
+
 # By package: the oldest version that is supported and the newest that is tested. A newer one is not refused, because
 # every import checks itself against the model it came from.
 SUPPORTED = {"sklearn": ("1.6", "1.9"), "xgboost": ("2.1", "3.4"), "lightgbm": ("4.0", "4.7")}
@@ -19,12 +21,12 @@ def load_library(name: str) -> Any:
     try:
         library = importlib.import_module(name)
     except ImportError:
-        raise ImportError(f"this model needs {name}, which is not installed: pip install 'hardwood[{name}]'") from None
+        raise ImportError(explain_missing("this model", name)) from None
     oldest, _ = SUPPORTED[name]
     if version_of(library) < _numbers(oldest):
         raise ImportError(
             f"{name} {library.__version__} is installed; hardwood imports models of {name} {oldest} and later: "
-            f"pip install --upgrade 'hardwood[{name}]'"
+            f"pip install --upgrade {name}"
         )
     return library
 

@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 
 from hardwood.datasets import openml
 from hardwood.datasets.catalogue import CATALOGUE, OpenMLSource, TableEntry
+from hardwood.extras import explain_missing
 
 _FOLDER_VARIABLE = "HARDWOOD_DATA"
 
@@ -213,7 +214,7 @@ def _bunch(
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("as_frame=True needs pandas: pip install 'hardwood[cli]'") from error
+            raise ImportError(explain_missing("as_frame=True", "pandas")) from error
         frame = pd.DataFrame(data, columns=feature_names).assign(target=target)
     return Bunch(
         data=data if frame is None else frame[feature_names],

@@ -6,17 +6,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hardwood.extras import explain_missing
+
 
 def matplotlib_module(name: str) -> Any:
-    """Import ``matplotlib.<name>``; if matplotlib is missing, say which extra brings it."""
+    """Import ``matplotlib.<name>``; if matplotlib is missing, say how to install it."""
     try:
         return import_module(f"matplotlib.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        raise ModuleNotFoundError(
-            "drawing needs matplotlib: pip install 'hardwood[plot]'", name="matplotlib"
-        ) from error
+        raise ModuleNotFoundError(explain_missing("drawing", "matplotlib"), name="matplotlib") from error
 
 
 def check_can_draw(path: Path) -> None:

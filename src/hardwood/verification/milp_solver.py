@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hardwood.extras import explain_missing
 from hardwood.verification.milp_problem import Expression, Problem
 
 # How far a constraint may be from holding, and the best solution from the bound. Problems are scaled to numbers near 1.
@@ -21,13 +22,13 @@ class Outcome(NamedTuple):
 
 
 def load_highs() -> Any:
-    """Import HiGHS; if it is missing, say which extra brings it."""
+    """Import HiGHS; if it is missing, say how to install it."""
     try:
         return import_module("highspy")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "highspy":
             raise
-        raise ModuleNotFoundError("method='milp' needs HiGHS: pip install 'hardwood[milp]'", name="highspy") from error
+        raise ModuleNotFoundError(explain_missing("method='milp'", "highspy"), name="highspy") from error
 
 
 def minimise(
