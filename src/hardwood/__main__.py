@@ -5,24 +5,29 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
+from importlib.util import find_spec
+
+from hardwood.extras import explain_missing
 
 _INTERRUPTED = 130
+_PACKAGES = ("typer", "rich", "pandas", "pyarrow")
 
 
 def main() -> None:
     """Run the command line."""
+    for module in ("typer", "rich", "pandas"):
+        if find_spec(module) is None:
+            others = (package for package in _PACKAGES if package != module)
+            sys.exit(f"hardwood: {explain_missing('the command line', module, *others)}")
     try:
         from hardwood.cli.app import app
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in {"typer", "rich", "pandas"}:
-            raise
-        sys.exit(f"hardwood: the command line needs {missing}: pip install 'hardwood[cli]'")
+        from hardwood.cli.messages import LibraryNotices, say_error
     except KeyboardInterrupt:
         print("hardwood: interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
-    # What the library would log, the commands say in words of their own.
-    logging.getLogger("hardwood").addHandler(logging.NullHandler())
+    logging.getLogger("hardwood").addHandler(LibraryNotices(logging.WARNING))
+    warnings.showwarning = lambda message, *_: say_error(f"warning: {message}")
     try:
         app(prog_name="hardwood")
     except SystemExit as exit_request:

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,12 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from running import COMMAND, ENVIRONMENT, assert_one_sentence, fit_small, make_table, run, write_csv
 from sklearn.ensemble import RandomForestClassifier
-from test_cli import COMMAND, ENVIRONMENT, assert_one_sentence, fit_small, make_table, run, write_csv
 
 from hardwood import ThreatModel, TreeEnsemble, as_ensemble, attack, evaluate, verify
 from hardwood.cli import messages
 from hardwood.table import Schema
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def make_numbers(n_rows: int = 120) -> pd.DataFrame:
@@ -381,7 +375,7 @@ USAGE = {
     "no such threat": (
         ["evaluate", "model.json", "data.csv", "--target", "big", "--threat", "t.toml"],
         1,
-        ["t.toml", "No such file"],
+        ["t.toml does not exist"],
     ),
     "a threat of other columns": (
         ["evaluate", "model.json", "data.csv", "--target", "big", "--threat", "other.toml"],
@@ -438,7 +432,7 @@ def test_a_missing_library_is_named(library: str, monkeypatch: pytest.MonkeyPatc
     starts = {"lightgbm": "tree\nversion=v4\n", "xgboost": '{"learner":{"gradient_booster":{}}}'}
     Path("model").write_text(starts[library])
     result = run("attack", "model", "data.csv", "--output", "e.csv")
-    assert_one_sentence(result, 1, f"pip install 'hardwood[{library}]'")
+    assert_one_sentence(result, 1, f"pip install {library}")
 
 
 def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +440,7 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = run("evaluate", "model.json", "data.csv", "--target", "y", "--epsilon", 1, "--plot", "c.png")
-    assert_one_sentence(result, 1, "pip install 'hardwood[plot]'")
+    assert_one_sentence(result, 1, "pip install matplotlib")
 
 
 # While they work
@@ -470,7 +464,7 @@ def test_interrupting(verb: str) -> None:
     table = pd.DataFrame(generator.random((6000, 12))).rename(columns="x{}".format)
     noise = generator.normal(size=len(table))
     table = table.assign(big=(table.sum(axis=1) + noise > 6).astype(int))
-    save_forest(table.head(2000), n_trees=200, n_jobs=1)
+    ensemble = save_forest(table.head(2000), n_trees=200, n_jobs=1)
     table.to_parquet("data.parquet")
     options = ["--target", "big", "--epsilon", "0.12", "--time-limit", "0.05", "--output", "out.csv"]
     command = [*COMMAND, verb, "model.json", "data.parquet", *options]
@@ -480,13 +474,13 @@ def test_interrupting(verb: str) -> None:
             if re.match(r"Attacking\.\.\. \d+% done", line):
                 break
         process.send_signal(signal.SIGINT)
-        start = time.perf_counter()
         rest = process.stderr.read().splitlines()
         assert process.wait(timeout=60) == 130
-        assert time.perf_counter() - start < 10
     assert rest[-1].startswith("hardwood: interrupted")
     written = pd.read_csv("out.csv")
     assert len(written) == len(table)
     undecided = written["status"] == "unknown" if verb == "evaluate" else written["lower"] < written["distance"]
     assert 0 < undecided.sum() < len(table)
+    is_right = ensemble.predict(table.drop(columns="big")) == table["big"]  # others are decided before the search
+    assert undecided[is_right].iloc[-1000:].all()  # it did not go on to the end
     assert sorted(os.listdir()) == ["data.parquet", "model.json", "out.csv"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from hardwood import __version__
 from hardwood.cli.attack import attack
@@ -40,8 +40,26 @@ def _one_sentence() -> Iterator[None]:
         raise typer.Exit(130) from interrupt
 
 
+def _without_types_of_flags(params: list[Any]) -> list[Any]:
+    """Let the help show a flag by its name alone: newer releases of Typer add ``<bool>``."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class _Verb(TyperCommand):
+    """A verb."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
 class _Verbs(TyperGroup):
     """The verbs, with failures in one sentence instead of a traceback."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _one_sentence():
@@ -54,13 +72,12 @@ class _Verbs(TyperGroup):
 
 app = typer.Typer(
     cls=_Verbs,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (demo, threat, fit, evaluate, attack, predict, reproduce):
-    app.command()(verb)
+    app.command(cls=_Verb)(verb)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
 import hardwood
-from hardwood import AttackResult
-from hardwood.cli.messages import COMPILING, console, explaining, run_with_notice, say_error, showing_progress
+from hardwood.cli.late import np, pd
+from hardwood.cli.messages import LOADING, console, explaining, run_with_notice, say_error, showing_progress
 from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
-from hardwood.cli.tables import check_output, check_table_name, write_table
-from hardwood.cli.threat import EPSILON, THREAT, read_threat
+from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
+from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
+
+if TYPE_CHECKING:
+    from hardwood import AttackResult
 
 
 class Norm(StrEnum):
@@ -55,7 +56,10 @@ def attack(
     examples.csv
     """
     check_table_name(output)
-    check_output(output, [model, data, *([threat] if threat else [])])
+    check_threat_options(threat, epsilon)
+    inputs = [model, data, *([threat] if threat else [])]
+    check_output(output, inputs)
+    check_inputs(inputs)
     anywhere = threat is None and epsilon is None
     threat_model = None if anywhere else read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
@@ -65,7 +69,7 @@ def attack(
     y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
     search = partial(hardwood.attack, ensemble, threat=threat_model, norm=float(norm), n_jobs=jobs)
     with explaining(f"attack {model} on {data}"):
-        run_with_notice(lambda: search(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
+        run_with_notice(lambda: search(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
         with showing_progress("Attacking...") as progress:
             result = search(X, y, time_limit=time_limit, progress=progress)

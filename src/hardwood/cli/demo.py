@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
-from sklearn.model_selection import train_test_split
 
-from hardwood import RobustTreeClassifier, adversarial_accuracy, export_rules, load_dataset
-from hardwood.cli.messages import console, explaining, prepare_kernels, run_with_notice
+import hardwood
+from hardwood.cli.late import np
+from hardwood.cli.messages import LOADING, console, explaining, run_with_notice
 from hardwood.cli.tables import check_output, write_file
-from hardwood.plot import save_threat_models
+
+if TYPE_CHECKING:
+    from hardwood import RobustTreeClassifier
 
 _EPSILON = 0.1
 _DEPTH = 3
@@ -28,20 +29,25 @@ def demo(
     Prints both trees' accuracy with and without an attacker and the robust tree as rules, and
     saves a picture of how the threat model shapes a tree.
     """
+    from hardwood.plot import save_threat_models
+    from hardwood.warm import warm_up
+
     picture = output / "threat-models.png"
     with explaining(f"make the folder {output}"):
         output.mkdir(parents=True, exist_ok=True)
     check_output(picture, [])
-    prepare_kernels("fit", "predict")
+    run_with_notice(lambda: warm_up("fit", "predict"), LOADING)  # the demo shows how long fits take
     robust = _compare_trees()
     console.print("\n[bold]The robust tree[/bold] (cover: share of the training rows)\n")
-    console.print(export_rules(robust, digits=3), markup=False, soft_wrap=True)
+    console.print(hardwood.export_rules(robust, digits=3), markup=False, soft_wrap=True)
     run_with_notice(lambda: write_file(picture, save_threat_models), "Drawing...")
     console.print(f"\nHow the threat model shapes a tree: {picture}", soft_wrap=True, markup=False)
 
 
 def _compare_trees() -> RobustTreeClassifier:
-    spam = load_dataset("spambase", as_frame=True)
+    from sklearn.model_selection import train_test_split
+
+    spam = hardwood.load_dataset("spambase", as_frame=True)
     labels = np.array(spam.target_names)[spam.target]
     split = train_test_split(spam.data, labels, test_size=0.3, stratify=labels, random_state=0)
     X_train, X_test, y_train, y_test = split
@@ -57,12 +63,12 @@ def _compare_trees() -> RobustTreeClassifier:
     majority = max(np.mean(y_test == label) for label in spam.target_names)
     table.add_row("constant", f"{majority:.1%}", f"{majority:.1%}", "1", "")
     for name, threat in (("ordinary tree", None), ("robust tree", _EPSILON)):
-        model = RobustTreeClassifier(threat, max_depth=_DEPTH)
+        model = hardwood.RobustTreeClassifier(threat, max_depth=_DEPTH)
         start = time.perf_counter()
         model.fit(X_train, y_train)
         seconds = time.perf_counter() - start
         accuracy = np.mean(model.predict(X_test) == y_test)
-        under_attack = adversarial_accuracy(model, X_test, y_test, _EPSILON)
+        under_attack = hardwood.adversarial_accuracy(model, X_test, y_test, _EPSILON)
         table.add_row(
             name,
             f"{accuracy:.1%}",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 import hardwood
-from hardwood import RobustnessReport
+from hardwood.cli.late import np
 from hardwood.cli.messages import (
-    COMPILING,
+    LOADING,
     console,
     explaining,
     run_with_notice,
@@ -21,9 +20,11 @@ from hardwood.cli.messages import (
     showing_progress,
 )
 from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
-from hardwood.cli.tables import check_output, check_table_name, write_file, write_table
-from hardwood.cli.threat import EPSILON, THREAT, read_threat
-from hardwood.plot import check_can_draw, save_robustness_curve
+from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_file, write_table
+from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
+
+if TYPE_CHECKING:
+    from hardwood import RobustnessReport
 
 _POINTS = 9
 _UP_TO = 2.0
@@ -73,14 +74,18 @@ def evaluate(
         raise typer.BadParameter("say what the attacker can do: --threat FILE or --epsilon NUMBER")
     if curve is not None and not math.isfinite(curve):
         raise typer.BadParameter(f"--curve must be a finite number, got {curve}")
+    check_threat_options(threat, epsilon)
     inputs = [model, data, *([threat] if threat else [])]
     if output is not None:
         check_table_name(output)
         check_output(output, inputs)
     if plot is not None:
+        from hardwood.plot import check_can_draw
+
         check_output(plot, inputs)
         with explaining(f"draw {plot}"):
             check_can_draw(plot)
+    check_inputs(inputs)
     threat_model = read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
     with explaining(f"evaluate {model}"):
@@ -95,7 +100,7 @@ def evaluate(
         distances=distances, n_jobs=jobs,
     )  # fmt: skip
     with explaining(f"evaluate {model} on {data}"):
-        run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), COMPILING)
+        run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
         has_ceiling = ceiling and not threat_model.rules
         with showing_progress(*["Ceiling..."] * has_ceiling, "Attacking...", "Measuring...") as progress:
@@ -114,6 +119,8 @@ def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name
         write_table(frame, output)
         console.print(f"\nWhat is known of each row: {output}", markup=False, soft_wrap=True)
     if plot is not None:
+        from hardwood.plot import save_robustness_curve
+
         draw = partial(save_robustness_curve, report, name=name)
         run_with_notice(lambda: write_file(plot, draw), "Drawing...")
         console.print(f"\nThe curve: {plot}", markup=False, soft_wrap=True)

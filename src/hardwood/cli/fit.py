@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from hardwood import RobustTreeClassifier, adversarial_accuracy
-from hardwood.cli.messages import (
-    CommandError,
-    console,
-    explaining,
-    prepare_kernels,
-    run_with_notice,
+import hardwood
+from hardwood.cli.late import np, pd
+from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
+from hardwood.cli.tables import (
+    as_numbers,
+    check_complete,
+    check_has,
+    check_inputs,
+    check_output,
+    read_table,
+    write_file,
 )
-from hardwood.cli.tables import as_numbers, check_complete, check_has, check_output, read_table, write_file
-from hardwood.cli.threat import read_threat
+from hardwood.cli.threat import check_threat_options, read_threat
+
+if TYPE_CHECKING:
+    from hardwood import RobustTreeClassifier
 
 
 class Criterion(StrEnum):
@@ -108,12 +112,17 @@ def fit(
     """
     if target in (ignore or []):
         raise typer.BadParameter(f"--ignore leaves out the target, {target}")
+    check_threat_options(threat, epsilon)
+    inputs = [data, threat] if threat else [data]
+    check_output(output, inputs)
+    if output.suffix.lower() != ".json":
+        raise typer.BadParameter(f"--output: models are written as JSON, so the name must end in .json, got {output}")
+    check_inputs(inputs)
     threat_model = read_threat(threat, epsilon)
-    check_output(output, [data, threat] if threat else [data])
     categorical = categorical or []
     table = run_with_notice(lambda: read_table(data, categorical), f"Reading {data}...")
     X, y = _features_and_labels(table, data, target, categorical, ignore or [])
-    model = RobustTreeClassifier(
+    model = hardwood.RobustTreeClassifier(
         threat_model,
         attacking_classes=_labels(attacking_class, y, target),
         rho=rho,
@@ -126,13 +135,10 @@ def fit(
         class_weight="balanced" if balanced else None,
         n_jobs=jobs,
     )
-    has_categories = "category" in X.dtypes.astype(str).values
-    notice = "Fitting (the first fit with categories compiles more kernels)..." if has_categories else "Fitting..."
-    prepare_kernels("fit", "predict")
     with explaining(f"fit a tree to {data}"):
-        run_with_notice(lambda: model.fit(X, y), notice)
+        run_with_notice(lambda: model.fit(X, y), "Fitting...")
         scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
-    write_file(output, model.ensemble_.to_json)
+    write_file(output, lambda draft: draft.write_text(model.ensemble_.to_json(), encoding="utf-8"))
     _print_summary(model, X, y, scores, output)
 
 
@@ -141,7 +147,7 @@ def _features_and_labels(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     check_has(table, [target, *categorical, *ignore], path)
     table = table.drop(columns=list(ignore))
-    check_complete(table, path)
+    check_complete(table, path, "trees are fitted to rows without missing values")
     features = {name: _feature(column, path, name in categorical) for name, column in table.items() if name != target}
     if not features:
         raise CommandError(f'{path} has no column besides "{target}" to predict it from')
@@ -174,7 +180,7 @@ def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[A
 
 def _scores(model: RobustTreeClassifier, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float]:
     accuracy = float(np.mean(model.ensemble_.predict(X) == y))
-    return accuracy, adversarial_accuracy(model, X, y, model.threat_)
+    return accuracy, hardwood.adversarial_accuracy(model, X, y, model.threat_)
 
 
 def _print_summary(

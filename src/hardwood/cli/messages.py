@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -15,8 +16,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from hardwood.warm import warm_up
-
 Result = TypeVar("Result")
 
 console = Console(highlight=False, emoji=False)
@@ -24,7 +23,7 @@ error_console = Console(stderr=True, highlight=False, emoji=False)
 
 # Where no bar can be drawn, such as in a log.
 _SECONDS_BETWEEN_LINES = 10.0
-COMPILING = "Compiling hardwood's kernels (once per installation, some seconds)..."
+LOADING = "Loading hardwood's kernels..."
 
 
 class CommandError(Exception):
@@ -34,6 +33,14 @@ class CommandError(Exception):
 def say_error(sentence: object) -> None:
     """Print one line on stderr, whatever line breaks the sentence came with."""
     print("hardwood:", *str(sentence).split(), file=sys.stderr, flush=True)
+
+
+class LibraryNotices(logging.Handler):
+    """Says what the library logs, such as what is being compiled: a line on stderr, above whatever is shown there."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message of a record."""
+        error_console.print(Text(record.getMessage()), soft_wrap=True)
 
 
 @contextmanager
@@ -147,8 +154,3 @@ def showing_progress(*notices: str, patience: float = 0.7) -> Iterator[Callable[
             due = now + _SECONDS_BETWEEN_LINES
 
     yield say
-
-
-def prepare_kernels(*work: str) -> None:
-    """Load the compiled kernels that some work needs, and say so when they have to be compiled first."""
-    run_with_notice(lambda: warm_up(*work), COMPILING)

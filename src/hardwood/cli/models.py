@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import joblib
-import numpy as np
-import pandas as pd
 import typer
 
-from hardwood import TreeEnsemble, as_ensemble
+import hardwood
+from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice
 from hardwood.cli.tables import as_numbers, check_complete, check_has, read_table
-from hardwood.convert.saved import is_pickle
-from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from hardwood import TreeEnsemble
+    from hardwood.table import Schema
 
 MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM; a pickle with --trust-pickle."
 TrustPickle = Annotated[
@@ -26,6 +26,8 @@ TrustPickle = Annotated[
 
 def read_model(path: Path, *, trust_pickle: bool) -> TreeEnsemble:
     """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, LightGBM's text; a pickle that is trusted."""
+    from hardwood.convert.saved import is_pickle
+
     with explaining(f"read {path}"):
         if path.is_file() and path.stat().st_size == 0:
             raise CommandError(f"{path} is empty")
@@ -35,15 +37,17 @@ def read_model(path: Path, *, trust_pickle: bool) -> TreeEnsemble:
                     f"{path} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, "
                     "add --trust-pickle"
                 )
-            return run_with_notice(lambda: as_ensemble(_load_pickle(path)), f"Reading {path}...")
+            return run_with_notice(lambda: hardwood.as_ensemble(_load_pickle(path)), f"Reading {path}...")
         try:
-            return run_with_notice(lambda: as_ensemble(path), f"Reading {path}...")
+            return run_with_notice(lambda: hardwood.as_ensemble(path), f"Reading {path}...")
         except ValueError as error:
             raise CommandError(str(error)) from error  # it names the file already
 
 
 def _load_pickle(path: Path) -> Any:
     """Load what pickle or joblib has written."""
+    import joblib
+
     try:
         return joblib.load(path)
     except Exception as error:  # a pickle can raise anything
@@ -61,7 +65,7 @@ def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFr
         if target in names:
             raise CommandError(f'the model predicts from column "{target}", so it is not the target')
         labels = table.pop(target)
-        check_complete(labels.to_frame(), path)
+        check_complete(labels.to_frame(), path, "every row needs its class")
     return _model_columns(table, schema, path), labels
 
 

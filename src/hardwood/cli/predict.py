@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from hardwood import TreeEnsemble
-from hardwood.cli.messages import console, explaining, prepare_kernels, run_with_notice
+from hardwood.cli.late import np, pd
+from hardwood.cli.messages import console, explaining, run_with_notice
 from hardwood.cli.models import MODEL, TrustPickle, read_model, read_rows
-from hardwood.cli.tables import check_output, check_table_name, write_table
+from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
+
+if TYPE_CHECKING:
+    from hardwood import TreeEnsemble
 
 
 def predict(
@@ -23,16 +24,16 @@ def predict(
 ) -> None:
     """Predict the rows of a table with a saved model.
 
-    Writes one row per row of DATA: the predicted class or value, then the probability of each class
-    if the model has them. Columns that the model does not know are ignored.
+    Writes one row per row of DATA: its number, the predicted class or value, then the probability of
+    each class if the model has them. Columns that the model does not know are ignored.
 
     **Example:** hardwood predict model.json new-mail.csv --output predictions.csv
     """
     check_table_name(output)
     check_output(output, [model, data])
+    check_inputs([model, data])
     ensemble = read_model(model, trust_pickle=trust_pickle)
     X, _ = read_rows(data, ensemble.schema, target=None)
-    prepare_kernels("predict")
     with explaining(f"predict {data}"):
         predictions = run_with_notice(lambda: _predict(ensemble, X), "Predicting...")
     write_table(predictions, output)
@@ -44,7 +45,7 @@ def predict(
 
 
 def _predict(ensemble: TreeEnsemble, X: pd.DataFrame) -> pd.DataFrame:
-    predictions = pd.DataFrame({"prediction": ensemble.predict(X)})
+    predictions = pd.DataFrame({"row": np.arange(1, len(X) + 1), "prediction": ensemble.predict(X)})
     if ensemble.link in ("probability", "logistic", "softmax"):
         probabilities = ensemble.predict_proba(X)
         for index, label in enumerate(ensemble.labels):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from hardwood.cli.messages import COMPILING, console, explaining, run_with_notice, say_error, showing_progress
+from hardwood.cli.messages import LOADING, console, explaining, run_with_notice, say_error, showing_progress
 from hardwood.cli.tables import check_output
-from hardwood.plot import check_can_draw
-from hardwood.reproduction.comparison import judge, mean_scores, signed
-from hardwood.reproduction.experiment import RESULTS, Experiment, Outcome
-from hardwood.reproduction.report import PAGE, write_report
-from hardwood.threads import count_threads
+
+if TYPE_CHECKING:
+    from hardwood.reproduction.experiment import Outcome
 
 
 def reproduce(
@@ -36,6 +34,11 @@ def reproduce(
 
     **Example:** hardwood reproduce --quick --output reproduction
     """
+    from hardwood.plot import check_can_draw
+    from hardwood.reproduction.experiment import RESULTS, Experiment
+    from hardwood.reproduction.report import PAGE, write_report
+    from hardwood.threads import count_threads
+
     with explaining(f"make the folder {output}"):
         output.mkdir(parents=True, exist_ok=True)
     for name in (PAGE, RESULTS):
@@ -44,7 +47,7 @@ def reproduce(
         check_can_draw(output / "figure.svg")
     with explaining("reproduce the paper"):
         experiment = Experiment(output, table or None, quick, count_threads(jobs))
-        run_with_notice(experiment.compile_kernels, COMPILING)
+        run_with_notice(experiment.compile_kernels, LOADING)
         try:
             with showing_progress("Measuring...") as progress:
                 outcome = experiment.run(progress)
@@ -58,6 +61,8 @@ def reproduce(
 
 
 def _print_summary(outcome: Outcome) -> None:
+    from hardwood.reproduction.comparison import judge, mean_scores, signed
+
     table = Table("", box=None, pad_edge=False, padding=(0, 2))
     for heading in ("adversarial accuracy", "in the paper", "difference"):
         table.add_column(heading, justify="right")

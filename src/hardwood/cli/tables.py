@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import typer
 
+from hardwood.cli.late import pd
 from hardwood.cli.messages import CommandError, explaining
 from hardwood.files import write_whole
 
@@ -21,10 +23,7 @@ SUFFIXES = " ".join(_CSV + _PARQUET)
 
 # Only what cannot be anything else: "NA" and "None" are labels in many tables.
 _MISSING = ["", "NaN", "nan"]
-
-# Before 3.1 the ordinary parser of pandas could be off by the last bit, and a threshold between.
-_IS_OLD = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-_EXACT = {"float_precision": "round_trip"} if _IS_OLD else {}
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 def is_table_name(path: Path) -> bool:
@@ -38,15 +37,29 @@ def check_table_name(output: Path) -> None:
         raise typer.BadParameter(f"--output must end in one of {SUFFIXES}, got {output}")
 
 
+def check_inputs(paths: Collection[Path]) -> None:
+    """Before anything is imported or read: refuse files that are not there or that hold nothing."""
+    for path in paths:
+        with explaining(f"read {path}"):
+            if str(path) in ("-", "/dev/stdin"):
+                raise CommandError(
+                    f"{path} is standard input, and hardwood reads files: save what comes from there, as .csv or "
+                    ".parquet if it is a table, and give the name of the file"
+                )
+            if not path.exists():
+                raise CommandError(f"{path} does not exist")
+            if not path.is_file():
+                raise CommandError(f"{path} is not a file")
+            if path.stat().st_size == 0:
+                raise CommandError(f"{path} is empty")
+
+
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     """Read a CSV or Parquet file; `text_columns` keep the spelling of their values."""
+    check_inputs([path])
     with explaining(f"read {path}"):
-        if not path.exists():
-            raise CommandError(f"{path} does not exist")
-        if not path.is_file():
-            raise CommandError(f"{path} is not a file")
-        if path.stat().st_size == 0:
-            raise CommandError(f"{path} is empty")
+        if path.suffix.lower() in (".tsv", ".tab"):
+            raise CommandError(f"{path} has its values separated by tabs, not by commas: {_convert(path, sep=chr(9))}")
         if not is_table_name(path):
             raise CommandError(f"{path} is no table: its name must end in one of {SUFFIXES}")
         read = _read_parquet if path.name.lower().endswith(_PARQUET) else _read_csv
@@ -56,12 +69,24 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     return table
 
 
+def _convert(path: Path, **options: str) -> str:
+    """Say how to make a table that can be read of one that has another layout."""
+    said = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    name = f"{path.name.partition('.')[0]}-commas.csv"
+    return f"convert it, in Python by pandas.read_csv({str(path)!r}, {said}).to_csv({name!r}, index=False)"
+
+
 def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
-    layout = {"encoding": "utf-8-sig", "skipinitialspace": True, "keep_default_na": False}
+    layout: dict[str, Any] = {"encoding": "utf-8-sig", "skipinitialspace": True, "keep_default_na": False}
+    # Before 3.1 the ordinary parser of pandas could be off by the last bit, and a threshold between.
+    is_old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    exact = {"float_precision": "round_trip"} if is_old else {}
     try:
         # pandas renames repeated columns, so they have to be found in a look at the header alone.
         header = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
-        _check_names(path, header.iloc[0].tolist())
+        names = header.iloc[0].tolist()
+        _check_separator(path, names)
+        _check_names(path, names)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
@@ -71,10 +96,11 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
                 na_values=_MISSING,
                 low_memory=False,
                 **layout,
-                **_EXACT,
+                **exact,
             )
     except UnicodeDecodeError:
-        raise ValueError("it is not UTF-8 text") from None
+        remedy = _convert(path, encoding="latin-1")
+        raise ValueError(f"it is not UTF-8 text; if it is Latin-1, as some spreadsheets write: {remedy}") from None
     except pd.errors.ParserWarning:
         raise ValueError("a row has more values than there are column names") from None
     except (EOFError, zlib.error) as error:
@@ -89,6 +115,14 @@ def _read_parquet(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
         known = table[name].notna()
         table[name] = table[name].astype(object).where(known).map(str, na_action="ignore")
     return table
+
+
+def _check_separator(path: Path, names: Sequence[str]) -> None:
+    """Refuse a table that seems to be one column because its values are not separated by commas."""
+    for separator, plural in _SEPARATORS.items():
+        if len(names) == 1 and separator in str(names[0]):
+            remedy = _convert(path, sep=separator)
+            raise CommandError(f"{path} seems to have its values separated by {plural}, not by commas: {remedy}")
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -109,14 +143,14 @@ def check_has(table: pd.DataFrame, names: Sequence[str], path: Path) -> None:
             raise CommandError(f'{path} has no column "{name}"; it has {", ".join(known)}')
 
 
-def check_complete(table: pd.DataFrame, path: Path) -> None:
-    """Refuse missing values, naming the first."""
+def check_complete(table: pd.DataFrame, path: Path, reason: str = "the model takes no missing values") -> None:
+    """Refuse missing values, naming the first, and say why."""
     for name, column in table.items():
         missing = column.isna().to_numpy()
         if missing.any():
             raise CommandError(
                 f'column "{name}" of {path} has no value in {missing.sum()} of {len(missing)} rows, first in row '
-                f"{missing.argmax() + 1}: hardwood takes no missing values, so fill them in or drop those rows"
+                f"{missing.argmax() + 1}: {reason}, so fill them in or drop those rows"
             )
 
 
@@ -125,7 +159,9 @@ def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
     if column.dtype.kind in "biuf":
         return column.astype("float64")
     values = column.astype(object)
-    numbers = pd.to_numeric(values, errors="coerce")
+    # Whole numbers that are too large for any float come as they are, and pandas could not turn them into one.
+    too_large = values.map(lambda value: isinstance(value, int) and abs(value) > sys.float_info.max).astype(bool)
+    numbers = pd.to_numeric(values.mask(too_large), errors="coerce")
     wrong = numbers.isna() & values.notna()
     if not wrong.any():
         # Text is refused even where all of it reads as numbers: it may be a code, such as 01234.
@@ -133,10 +169,15 @@ def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
         raise CommandError(
-            f'column "{column.name}" of {path} holds "{column.iloc[row]}" in row {row + 1}, '
-            f"where a number belongs: {remedy}"
+            f'column "{column.name}" of {path} holds "{_shorten(column.iloc[row])}" in row {row + 1}, '
+            f"where a number {'of at most 308 digits ' if too_large.iloc[row] else ''}belongs: {remedy}"
         )
     return numbers.astype("float64")
+
+
+def _shorten(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 
 def check_output(path: Path, inputs: Collection[Path]) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from hardwood import ThreatModel
+import hardwood
+from hardwood.cli.late import LateModule, np
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
-from hardwood.cli.tables import check_has, check_output, read_table, write_file
-from hardwood.threat.spelling import plain, toml_key, toml_value
+from hardwood.cli.tables import check_has, check_inputs, check_output, read_table, write_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hardwood import ThreatModel
+    from hardwood.threat import spelling
+else:
+    spelling = LateModule("hardwood.threat.spelling")
 
 THREAT = "TOML: what the attacker can do to each column."
 EPSILON = "Or: how far every number can be moved."
@@ -50,26 +56,31 @@ def threat(
     **Example:** hardwood threat mail.csv --target spam --output threat.toml
     """
     check_output(output, [data])
+    check_inputs([data])
     if output.exists() and not overwrite:
         raise CommandError(f"{output} is there already: choose another output, or say --overwrite")
     table = run_with_notice(lambda: read_table(data), f"Reading {data}...")
     check_has(table, [] if target is None else [target], data)
     text = "\n".join(_describe(table, data, target)) + "\n"
     with explaining(f"describe {data}"):
-        ThreatModel.parse(text)
+        hardwood.ThreatModel.parse(text)
     write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
     count = table.shape[1] - (target is not None)
     console.print(f"Described {count} columns; edit {output} to say what can be changed", markup=False, soft_wrap=True)
 
 
+def check_threat_options(path: Path | None, epsilon: float | None) -> None:
+    """Refuse two spellings of the threat at once."""
+    if path is not None and epsilon is not None:
+        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
+
+
 def read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
     """Return the threat model that a file or one number stands for; without either, there is no attacker."""
     if path is None:
-        return ThreatModel(epsilon)
-    if epsilon is not None:
-        raise typer.BadParameter("--threat and --epsilon say the same thing: give one of them")
+        return hardwood.ThreatModel(epsilon)
     with explaining(f"read {path}"):
-        return ThreatModel.parse(path.read_text(encoding="utf-8-sig"))
+        return hardwood.ThreatModel.parse(path.read_text(encoding="utf-8-sig"))
 
 
 def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[str]:
@@ -85,7 +96,7 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
         counts = _count(labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str))
         yield _comment(f"The classes of {target}: {_counts(counts) or 'none, all cells are missing'}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
-        yield f"# attacking_classes = {toml_value([plain(label) for label in counts.index[-1:]])}"
+        yield f"# attacking_classes = {spelling.toml_value([spelling.plain(label) for label in counts.index[-1:]])}"
     yield "\n[features]"
     for name in table.columns:
         if name != target:
@@ -121,7 +132,7 @@ def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
     if not math.isfinite(tenth):  # the squares of very large numbers are too large
         tenth = 0.1 * high
     step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
-    yield f"# {toml_key(name)} = {toml_value(float(step) if abs(step) > _LARGEST_WHOLE else step)}"
+    yield f"# {spelling.toml_key(name)} = {spelling.toml_value(float(step) if abs(step) > _LARGEST_WHOLE else step)}"
 
 
 def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterator[str]:
@@ -133,7 +144,7 @@ def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterato
     yield _comment(f"{len(counts):,} categor{'y' if len(counts) == 1 else 'ies'}: {_counts(counts)}")
     first = str(counts.index[0])
     other = str(counts.index[1]) if len(counts) > 1 else first
-    yield f"# {toml_key(name)} = {toml_value({first: [other]})}"
+    yield f"# {spelling.toml_key(name)} = {spelling.toml_value({first: [other]})}"
 
 
 def _count(labels: pd.Series) -> pd.Series:
