@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.extras import explain_missing
 from hardwood.results.records import Bounds
 from hardwood.results.rendering import as_html, as_text
 
@@ -145,9 +146,7 @@ class RobustnessReport:
         try:
             library = import_module(self.frame)
         except ImportError:
-            raise ImportError(
-                f"to_frame needs {self.frame}, which is not installed: pip install {self.frame}"
-            ) from None
+            raise ImportError(explain_missing("to_frame", self.frame)) from None
         if self.frame == "polars":
             return library.DataFrame({name: np.asarray(values).tolist() for name, values in columns.items()})
         return library.DataFrame(columns, index=self.index if of == "rows" else None)
