@@ -123,6 +123,18 @@ def _warm_rules() -> None:
     verify(DecisionTreeClassifier(max_depth=2).fit(_X, _Y), _X, _Y, threat)
 
 
+def _warm_refine() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from hardwood.refinement import prune, refine, relabel
+
+    generator = np.random.default_rng(0)
+    X, y = generator.random((60, 4)), generator.integers(0, 2, 60)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)  # fitted to noise: there is much to refine
+    for revise in (prune, refine, relabel):
+        revise(tree, X, y, 0.1)
+
+
 WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
     {
         "predict": _warm_predict,
@@ -131,6 +143,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "categories": _warm_categories,
         "chen": _warm_chen,
         "treant": _warm_treant,
+        "refine": _warm_refine,
         "one tree": _warm_one_tree,
         "ensembles": _warm_ensembles,
         "heuristic": _warm_heuristic,
@@ -146,8 +159,8 @@ def warm_up(*work: str) -> None:
     ----------
     *work : str
         Some of "predict"; "fit" (robust trees, numbers), "threads" (large tables by several threads), "categories",
-        "chen", "treant" (other ways to fit); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
-        (attacks), "rules" (threats with costs). By default, everything.
+        "chen", "treant" (other ways to fit), "refine" (fitted trees); "one tree", "ensembles" (verifying, attacking,
+        evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------
