@@ -16,6 +16,12 @@ _Y = np.array([0, 0, 1, 1])
 _WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])  # rows with weights of their own are another form of the kernels
 
 
+def _make_noise() -> tuple[np.ndarray, np.ndarray]:
+    """Return a table that nothing can be learnt from: every method has all hands full."""
+    generator = np.random.default_rng(0)
+    return generator.random((60, 4)), generator.integers(0, 2, 60)
+
+
 def _warm_predict() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
@@ -69,16 +75,12 @@ def _warm_one_tree() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
     from hardwood.attacks import attack
-    from hardwood.convert import as_ensemble
-    from hardwood.ensemble.reachable import list_reachable
     from hardwood.evaluation import evaluate
-    from hardwood.threat import ThreatModel
 
-    tree = DecisionTreeClassifier(max_depth=2).fit(_X, _Y)
-    evaluate(tree, _X, _Y, 1.0)  # so far that rows are in conflict, for the ceiling
-    attack(tree, _X, _Y)
-    ensemble = as_ensemble(tree)
-    list_reachable(ensemble, ThreatModel(0.1).resolve(ensemble.schema, tree.classes_), _X, _Y)
+    X, y = _make_noise()
+    tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    evaluate(tree, X, y, 0.2)  # so far that rows are in conflict, for the ceiling
+    attack(tree, X, y)
 
 
 def _warm_ensembles() -> None:
@@ -126,13 +128,22 @@ def _warm_rules() -> None:
 def _warm_refine() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
+    from hardwood.estimators import RobustTreeClassifier
     from hardwood.refinement import prune, refine, relabel
 
-    generator = np.random.default_rng(0)
-    X, y = generator.random((60, 4)), generator.integers(0, 2, 60)
-    tree = DecisionTreeClassifier(random_state=0).fit(X, y)  # fitted to noise: there is much to refine
+    X, y = _make_noise()
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
     for revise in (prune, refine, relabel):
         revise(tree, X, y, 0.1)
+    X[:, 0] = np.round(5 * X[:, 0])
+    RobustTreeClassifier({1: 0.1}, refine="alternate", categorical_features=[0]).fit(X, y)
+
+
+def _warm_optimal() -> None:
+    from hardwood.estimators import OptimalRobustTreeClassifier
+
+    for max_depth in (1, 2):
+        OptimalRobustTreeClassifier(0.1, max_depth=max_depth).fit(*_make_noise())
 
 
 WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
@@ -144,6 +155,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "chen": _warm_chen,
         "treant": _warm_treant,
         "refine": _warm_refine,
+        "optimal": _warm_optimal,
         "one tree": _warm_one_tree,
         "ensembles": _warm_ensembles,
         "heuristic": _warm_heuristic,
@@ -159,8 +171,8 @@ def warm_up(*work: str) -> None:
     ----------
     *work : str
         Some of "predict"; "fit" (robust trees, numbers), "threads" (large tables by several threads), "categories",
-        "chen", "treant" (other ways to fit), "refine" (fitted trees); "one tree", "ensembles" (verifying, attacking,
-        evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
+        "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles"
+        (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------
