@@ -99,12 +99,13 @@ def attack(
     >>> attack(model, [[1.0], [3.0], [3.0]], [0, 1, 0], threat=1.0)
     AttackResult(was_wrong=1, made_wrong=1, holds=1, undecided=0)
     """
-    settings = AskSettings(method, check_time_limit(time_limit), count_threads(n_jobs), read_progress(progress))
+    limit, report = check_time_limit(time_limit), read_progress(progress)
     check_norm(norm)
     question = read_question(model, X, y, "<>" if threat is None else threat, predict_if_no_labels=True)
     check_method(method, question, METHODS)
     if question.threat.rules and (norm != np.inf or feature_weight is not None):
         raise ValueError(f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance")
+    settings = AskSettings(method, limit, count_threads(n_jobs, len(question.matrix)), report)
     answers = find_nearest(question, norm, read_weight(feature_weight, question.ensemble.schema), settings)
     return AttackResult(
         found=answers.status == FOUND,

@@ -42,8 +42,8 @@ def list_reachable(
     """
     n_codes = np.array([0 if matrix is None else len(matrix) for matrix in reach.categories], dtype=np.int64)
     about_tree = (
-        ensemble.trees, int(ensemble.root[tree]), find_parents(ensemble), ensemble.contradictions(),
-        np.cumsum(n_codes) - n_codes, n_codes,
+        ensemble.trees, int(ensemble.root[tree]), ensemble.remember("parents", find_parents),
+        ensemble.remember("contradictions", TreeEnsemble.contradictions), np.cumsum(n_codes) - n_codes, n_codes,
     )  # fmt: skip
     stack = np.empty(ensemble.max_depth + 2, dtype=np.int64)
     starts, leaves, n_before = [np.zeros(1, dtype=np.int64)], [], 0

@@ -72,15 +72,16 @@ def verify(
     ['robust', 'vulnerable']
     """
     ensemble = as_ensemble(model, X)
-    settings = AskSettings(method, check_time_limit(time_limit), count_threads(n_jobs), read_progress(progress))
+    settings = AskSettings(method, check_time_limit(time_limit), progress=read_progress(progress))
     if ensemble.classes is None:
         if method != "search":
             raise ValueError(f"method={method!r}: the model is a regression; expected 'search'")
-        return verify_outputs(ensemble, X, y, threat, tolerance, settings)
+        return verify_outputs(ensemble, X, y, threat, tolerance, settings._replace(n_threads=count_threads(n_jobs)))
     if tolerance is not None:
         raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
     question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
     check_method(method, question)
+    settings = settings._replace(n_threads=count_threads(n_jobs, len(question.matrix)))
     answers = decide(ensemble, question.matrix, question.class_index, question.reach, settings)
     return Certificate(
         status=STATUS[answers.status],

@@ -32,10 +32,10 @@ GRID = 2.0**-20
 
 
 class Rival(NamedTuple):
-    """A class that may beat the label of a row."""
+    """A class that may beat the class of a row."""
 
     lead: np.ndarray  # float64 per node: by how much it takes the rival ahead
-    need: float  # the sum of leads that makes it equal to the label
+    need: float  # the sum of leads that makes it equal to the class of the row
     fails: float  # with a sum below this it certainly does not win
     wins: float  # with a sum above this it certainly does
     scale: float  # the largest lead
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
     """What was found out about a row."""
 
     status: int  # FOUND, NONE or UNFINISHED
-    bound: float  # an upper bound of the lead of another class over the label
+    bound: float  # an upper bound of the lead of another class over the row's own
     example: np.ndarray | None
     certified: float  # there is no example nearer than this
 
@@ -95,7 +95,7 @@ class Milp:
         return Answer(status, float(most.max(initial=-np.inf)), example, np.inf if status == NONE else 0.0)
 
     def rivals(self, class_index: int) -> Iterator[Rival]:
-        """Yield the classes that may beat a label."""
+        """Yield the classes that may beat one."""
         ensemble = self.ensemble
         value, base = ensemble.value, ensemble.base_score
         if len(base) == 1 and len(ensemble.labels) == 2:

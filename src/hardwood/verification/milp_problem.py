@@ -34,14 +34,14 @@ class Box(NamedTuple):
     codes: dict[int, np.ndarray]
 
     @classmethod
-    def of_row(cls, reach: Reach, row: np.ndarray, label: int) -> "Box":
+    def of_row(cls, reach: Reach, row: np.ndarray, class_index: int) -> "Box":
         """Return what the attacker may turn a row into; infinity is not a value that a row can have."""
-        low, high = reach.box(row[None], np.array([label]))
+        low, high = reach.box(row[None], np.array([class_index]))
         codes = {}
         for j, allowed in enumerate(reach.categories):
             if allowed is not None:
                 own = int(row[j])
-                codes[j] = np.flatnonzero(allowed[own]) if reach.attacks[label] else np.array([own])
+                codes[j] = np.flatnonzero(allowed[own]) if reach.attacks[class_index] else np.array([own])
         return cls(row, np.maximum(low[0], -LARGEST), np.minimum(high[0], LARGEST), codes)
 
     def within(self, distance: float, norm: float, weight: np.ndarray) -> "Box":

@@ -13,6 +13,8 @@ from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, meas
 
 # Rows at a time, so that their reachable leaves need not fit in memory all at once, and Ctrl-C is heard in between.
 CHUNK = 1 << 12
+# Boxes of nodes that are kept with a tree, in cells of node and feature: 16 bytes each, so 16 MB at most.
+KEPT_CELLS = 1 << 20
 
 
 def decide(
@@ -42,7 +44,7 @@ def decide(
             boxes, leaf[found], matrix[rows][found], class_index[rows][found], reach
         )
 
-    boxes = tree.node_boxes()
+    boxes = _find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
     answers.status[own] = FOUND
     answers.example[own] = matrix[own]
@@ -64,9 +66,17 @@ def extreme(
         answers.lower[rows] = answers.upper[rows] = output[leaf]
         answers.example[rows] = _find_nearest(boxes, leaf, matrix[rows], class_index[rows], reach)
 
-    boxes = tree.node_boxes()
+    boxes = _find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
     return answers._replace(interrupted=interrupted)
+
+
+def _find_boxes(tree: TreeEnsemble) -> LeafBoxes:
+    """Return the box of every node; kept with the tree unless they are large: whoever asks row by row repeats it."""
+    if tree.n_nodes * tree.schema.n_features > KEPT_CELLS:
+        return tree.node_boxes()
+    boxes: LeafBoxes = tree.remember("node boxes", TreeEnsemble.node_boxes)
+    return boxes
 
 
 def _know_nothing(matrix: np.ndarray) -> Answers:

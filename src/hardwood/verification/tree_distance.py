@@ -23,7 +23,12 @@ def attack_tree(
     weight: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest example of every row of an encoded matrix: (found, examples)."""
-    target = tree_attack.Target(tree.trees, find_parents(tree), tree.contradictions(), tree.node_class)
+    target = tree_attack.Target(
+        tree.trees,
+        tree.remember("parents", find_parents),
+        tree.remember("contradictions", TreeEnsemble.contradictions),
+        tree.node_class,
+    )
     categories = tree_attack.CategoryReach(*reach.pack_categories())
     n_levels = tree.max_depth + 1
     path = tree_attack.Path(
