@@ -5,7 +5,11 @@ BIN := .venv/bin
 # Where `make test-versions` runs the suite: a Python, and how old the releases of everything else are.
 VERSIONS := 3.11-oldest 3.12-newest 3.13-newest
 
-.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
+# What `make test-interpreted` runs.
+INTERPRETED := tests/grow/test_chen.py tests/grow/test_split.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
+    -k "not (scikit_learn or large or threads)"
+
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -31,6 +35,10 @@ $(VERSIONS:%=test-%): test-%:
 	echo "$@: $$($$environment/bin/python --version) with the $(lastword $(subst -, ,$*)) releases"; \
 	$$environment/bin/python -m hardwood.warm; \
 	$$environment/bin/python -m pytest -n 2
+
+# The kernels as plain Python: which of their lines tests reach, and every index checked. Few examples, small tables.
+test-interpreted: .venv/.dev
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov=hardwood._kernels --cov-report=term $(INTERPRETED)
 
 fuzz: .venv/.dev
 	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,24 @@ settings.register_profile("hardwood", derandomize=True, deadline=None)
 settings.load_profile("hardwood")
 # Other examples in every run: `make fuzz`.
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
+
+
+# `make test-interpreted` switches compilation off.
+IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let interpreted kernels overflow and divide by zero in silence, as compiled ones do."""
+    if IS_INTERPRETED:
+        config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:hardwood\._kernels")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try few examples where kernels are interpreted, which takes a hundred times as long."""
+    if IS_INTERPRETED:
+        for test in {item.function for item in items if hasattr(item.function, "hypothesis")}:
+            usual = getattr(test, "_hypothesis_internal_use_settings", settings())
+            test._hypothesis_internal_use_settings = settings(usual, max_examples=min(usual.max_examples, 4))
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ NODE = np.dtype(
     ],
     align=True,
 )
+NODE = np.dtype((np.record, NODE))  # so that fields are attributes in Python, too
 
 
 class Trees(NamedTuple):

@@ -16,7 +16,7 @@ def search_categories(reach: Reach, attacks: np.ndarray) -> NodeSearch | None:
     if not size.any():
         return None
     spans = np.zeros(len(size), dtype=category_search.SPAN)
-    spans["size"], spans["start"] = size, start
+    spans["n_categories"], spans["start"] = size, start
     threat = category_search.Categories(spans, matrices, (bool(attacks[0]), bool(attacks[1])))
     n_categories = int(size.max())
     return NodeSearch(category_search.search, threat, partial(make_partition, n_categories), n_categories)

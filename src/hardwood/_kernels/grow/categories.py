@@ -42,6 +42,7 @@ CATEGORY = np.dtype(
         ("best", np.int64),  # is there in the best set
     ]
 )
+CATEGORY = np.dtype((np.record, CATEGORY))  # so that fields are attributes in Python, too
 
 
 class Partition(NamedTuple):

@@ -19,7 +19,7 @@ STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
 
 
 # A feature's categories: how many, the code for unseen ones included (0 = numerical), and where `reach` has its matrix.
-SPAN = np.dtype([("size", np.int64), ("start", np.int64)])
+SPAN = np.dtype((np.record, [("n_categories", np.int64), ("start", np.int64)]))
 
 
 class Categories(NamedTuple):
@@ -34,7 +34,7 @@ class Categories(NamedTuple):
 def _find_seats(categories, tree, node, feature, seats):
     """Fill in where each category's movers can sit: its reach, as far as the ancestors leave it open."""
     reach, nodes, sides = categories.reach, tree.nodes, tree.sides
-    c, begin = categories.spans[feature].size, categories.spans[feature].start
+    c, begin = categories.spans[feature].n_categories, categories.spans[feature].start
     for a in range(c):
         for b in range(c):
             seats[a, b] = reach[begin + a * c + b]
@@ -104,7 +104,7 @@ def search(samples, slots, categories, limits, tree, node, first, last, features
             if top.feature >= 0 and k >= limits.max_features:
                 break
             feature = features[k]
-            c = categories.spans[feature].size
+            c = categories.spans[feature].n_categories
             if c == 0:
                 continue
             order = samples.orders[slots[feature, 0]]

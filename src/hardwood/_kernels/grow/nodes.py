@@ -26,6 +26,7 @@ NODE = np.dtype(
         ("seed", np.uint64),
     ]
 )
+NODE = np.dtype((np.record, NODE))  # so that fields are attributes in Python, too
 
 
 class Totals(NamedTuple):
