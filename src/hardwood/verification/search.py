@@ -199,7 +199,8 @@ class RowSearch:
         with np.errstate(over="ignore", invalid="ignore"):  # a tiny divisor makes infinite outputs
             lower = -(bound + self.doubt) / divisor
             if self.doubt > 0.0 or divisor != 1.0:
-                lower -= roundoff * np.abs(lower) + 2.0 * roundoff * self._prepared.rounding.largest / divisor
+                spread = roundoff * np.abs(lower) + 2.0 * roundoff * self._prepared.rounding.largest / divisor
+                lower = np.where(lower == np.inf, lower, lower - spread)  # no other class to lead: nothing to round
         return np.where(np.isnan(lower), -np.inf, lower)
 
     def decide(
