@@ -12,7 +12,7 @@ import typer
 import hardwood
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import LOADING, console, explaining, run_with_notice, say_error, showing_progress
-from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
 
@@ -66,6 +66,7 @@ def attack(
     with explaining(f"attack {model}"):
         classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)
+    ensemble = adopt_table(ensemble, X)
     y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
     search = partial(hardwood.attack, ensemble, threat=threat_model, norm=float(norm), n_jobs=jobs)
     with explaining(f"attack {model} on {data}"):

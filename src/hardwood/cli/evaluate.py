@@ -19,7 +19,7 @@ from hardwood.cli.messages import (
     say_error,
     showing_progress,
 )
-from hardwood.cli.models import MODEL, TrustPickle, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_file, write_table
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
 
@@ -91,6 +91,7 @@ def evaluate(
     with explaining(f"evaluate {model}"):
         classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)
+    ensemble = adopt_table(ensemble, X)
     assert labels is not None
     y = read_classes(labels, classes, data)
     up_to = _UP_TO if curve is None and plot is not None else curve

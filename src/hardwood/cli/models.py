@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +13,7 @@ import typer
 
 import hardwood
 from hardwood.cli.late import np, pd
-from hardwood.cli.messages import CommandError, explaining, run_with_notice
+from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
 from hardwood.cli.tables import as_numbers, check_complete, check_has, read_table
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from hardwood.table import Schema
 
 MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM; a pickle with --trust-pickle."
+# What XGBoost writes before a warning: the time of day and the place in its source.
+_WHERE_LOGGED = re.compile(r"^\[[\d:]+\] WARNING: \S+: ")
 TrustPickle = Annotated[
     bool,
     typer.Option("--trust-pickle", help="Load a pickle, such as scikit-learn's models: that runs the code in it."),
@@ -37,11 +42,21 @@ def read_model(path: Path, *, trust_pickle: bool) -> TreeEnsemble:
                     f"{path} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, "
                     "add --trust-pickle"
                 )
-            return run_with_notice(lambda: hardwood.as_ensemble(_load_pickle(path)), f"Reading {path}...")
+            return _import(lambda: hardwood.as_ensemble(_load_pickle(path)), path)
         try:
-            return run_with_notice(lambda: hardwood.as_ensemble(path), f"Reading {path}...")
+            return _import(lambda: hardwood.as_ensemble(path), path)
         except ValueError as error:
             raise CommandError(str(error)) from error  # it names the file already
+
+
+def _import(work: Callable[[], TreeEnsemble], path: Path) -> TreeEnsemble:
+    """Import a model, and say in a sentence each what it or its library warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ensemble = run_with_notice(work, f"Reading {path}...")
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say_error(f"note: {_WHERE_LOGGED.sub('', text)}")
+    return ensemble
 
 
 def _load_pickle(path: Path) -> Any:
@@ -58,6 +73,7 @@ def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFr
     """Read a table: the columns that a model was fitted on, and the one with the labels."""
     names = schema.feature_names or ()
     categorical = [name for name, labels in zip(names, schema.categories, strict=False) if labels is not None]
+    categorical += [name.replace("_", " ") for name in categorical]
     table = run_with_notice(lambda: read_table(path, categorical), f"Reading {path}...")
     labels = None
     if target is not None:
@@ -69,8 +85,16 @@ def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFr
     return _model_columns(table, schema, path), labels
 
 
+def adopt_table(ensemble: TreeEnsemble, X: pd.DataFrame) -> TreeEnsemble:
+    """Return a model whose columns are named as those of a table; one none of whose labels it knows is an error."""
+    if ensemble.schema.feature_names is not None:
+        ensemble = replace(ensemble, schema=replace(ensemble.schema, feature_names=tuple(X.columns)))
+    with explaining("use the table"):
+        return hardwood.as_ensemble(ensemble, X)
+
+
 def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFrame:
-    """The columns that the model was fitted on, in its order and with its categories."""
+    """The columns that the model was fitted on, in its order and with its categories, by their names in the table."""
     if schema.feature_names is None:
         if table.shape[1] != schema.n_features:
             raise CommandError(
@@ -79,10 +103,12 @@ def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFr
             )
         names = list(table.columns)
     else:
-        names = list(schema.feature_names)
-        missing = [name for name in names if name not in table.columns]
+        # LightGBM writes an underscore for every space.
+        respelt = {name.replace(" ", "_"): name for name in table.columns} | {name: name for name in table.columns}
+        missing = [name for name in schema.feature_names if name not in respelt]
         if missing:
             raise CommandError(f"{path} lacks columns of the model: {_list(missing)}")
+        names = [respelt[name] for name in schema.feature_names]
     table = table[names].copy()
     if not schema.accepts_missing:
         check_complete(table, path)

@@ -9,7 +9,7 @@ import typer
 
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import console, explaining, run_with_notice
-from hardwood.cli.models import MODEL, TrustPickle, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def predict(
     check_inputs([model, data])
     ensemble = read_model(model, trust_pickle=trust_pickle)
     X, _ = read_rows(data, ensemble.schema, target=None)
+    ensemble = adopt_table(ensemble, X)
     with explaining(f"predict {data}"):
         predictions = run_with_notice(lambda: _predict(ensemble, X), "Predicting...")
     write_table(predictions, output)
