@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from running import assert_one_sentence, run
 from sklearn.tree import DecisionTreeClassifier
-from test_cli import assert_one_sentence, run
 
 import hardwood
 from hardwood import RobustTreeClassifier, as_ensemble

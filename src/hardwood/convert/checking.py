@@ -181,7 +181,7 @@ def _compare(
         ours = output[:, 0]
         wrong = ~_same_up_to_rounding(ensemble, ours, theirs)
     else:
-        decided = ensemble.decide(rows)
+        decided = ensemble.choose(output)
         ours = ensemble.classes.take(decided)
         wrong = ours != theirs
         if source.probability is not None and wrong.any():
