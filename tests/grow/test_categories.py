@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
 from reference.growing import (
@@ -22,11 +21,7 @@ from reference.growing import (
     samples_of,
     split_of,
 )
-
-
-def arrays(dtype: type, shape: Any, elements: st.SearchStrategy) -> st.SearchStrategy[np.ndarray]:
-    """Arrays of which every element is drawn: left to itself, hypothesis likes them constant."""
-    return hnp.arrays(dtype, shape, elements=elements, fill=st.nothing())
+from strategies import arrays
 
 
 @st.composite

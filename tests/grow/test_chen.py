@@ -7,18 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from hardwood import RobustTreeClassifier, adversarial_accuracy
 from reference.chen import check_chen, gain_under_attack, least_gain
 from reference.growing import robust_gain
+from strategies import arrays
 
 ATTACKERS = ["chen", "chen-greedy"]
-
-
-def arrays(dtype: type, shape: Any, elements: st.SearchStrategy) -> st.SearchStrategy[np.ndarray]:
-    """Arrays of which every element is drawn: left to itself, hypothesis likes them constant."""
-    return hnp.arrays(dtype, shape, elements=elements, fill=st.nothing())
 
 
 @st.composite

@@ -7,21 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
 from reference.growing import check_fit, check_weights, samples_of
+from strategies import arrays
 
 many_examples = settings(max_examples=200)
 CRITERIA = ["gini", "entropy", "error"]
-
-
-def arrays(dtype: type, shape: Any, elements: st.SearchStrategy) -> st.SearchStrategy[np.ndarray]:
-    """Arrays of which every element is drawn: left to itself, hypothesis likes them constant."""
-    return hnp.arrays(dtype, shape, elements=elements, fill=st.nothing())
 
 
 @st.composite
