@@ -34,9 +34,7 @@ from hardwood.verification.settings import SETTINGS, SearchSettings
 
 # What rows can be moved to, in the columns that the ensemble looks at: see Task.
 Box = tuple[np.ndarray, np.ndarray, np.ndarray]
-_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0, np.inf, 0)], dtype=ROW)
-# A cost is exact within this factor of 1: squares, and sums of some, are numbers.
-SAFE_FACTOR = 2.0**800
+_UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0, 0, 0)], dtype=ROW)
 # Powers of two that distances are scaled by; larger ones would not be numbers.
 LARGEST_EXPONENT = 1000
 
@@ -226,7 +224,7 @@ class RowSearch:
         """
         task = self.make_task(CHEAPEST, matrix, class_index, guess=guess)
         answers = self._run(task, matrix)
-        for row in np.flatnonzero((task.each["status"] == FOUND) & ~_is_safe(task.each["cost"])):
+        for row in np.flatnonzero(task.each["is_extreme"]) if task.each["is_extreme"].any() else ():
             here, size = slice(row, row + 1), np.inf
             nearer = self._measure_size(matrix[here], answers.example[here])
             while 0.0 < nearer < size and not answers.interrupted:
@@ -234,7 +232,8 @@ class RowSearch:
                 task = self.make_task(CHEAPEST, matrix[here], class_index[here], guess=size)
                 again = self._run(task, matrix[here])
                 answers = answers.put(here, again)
-                nearer = 0.0 if _is_safe(task.each["cost"][0]) else self._measure_size(matrix[here], again.example)
+                is_extreme = task.each["is_extreme"][0]
+                nearer = self._measure_size(matrix[here], again.example) if is_extreme else 0.0
         return answers
 
     def _measure_size(self, row: np.ndarray, example: np.ndarray) -> float:
@@ -375,8 +374,3 @@ def find_exponent(distance: float) -> int:
     if not 0.0 < distance < math.inf:
         return 0
     return max(min(-math.frexp(distance)[1], LARGEST_EXPONENT), -LARGEST_EXPONENT)
-
-
-def _is_safe(cost: np.ndarray) -> np.ndarray:
-    """Say whether a cost can be trusted: it is neither so small nor so large that others next to it are lost."""
-    return (cost > 1.0 / SAFE_FACTOR) & (cost < SAFE_FACTOR)

@@ -14,6 +14,8 @@ from hardwood._kernels.search.state import narrow
 INFINITY_NORM = -1
 # Costs are kept finite: infinity means that there is no example.
 LARGEST_COST = 1e300
+# Costs up to this, and down to its inverse, are exact: there are numbers for them, their sums and their squares.
+SAFE_COST = 2.0**800
 
 
 @part

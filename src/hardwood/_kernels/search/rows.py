@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.search.leaves import collect, list_active, locate, open_trees, predict_point
-from hardwood._kernels.search.radius import limit_radius
+from hardwood._kernels.search.radius import SAFE_COST, limit_radius
 from hardwood._kernels.search.state import (
     CHEAPEST,
     FOUND,
@@ -29,7 +29,7 @@ ROW = np.dtype(
         ("bound", np.float64),  # an upper bound of the lead of another class over the label; or of the sum
         ("guess", np.float64),  # the cost to begin with
         ("certified", np.float64),  # a cost below which there is no example
-        ("cost", np.float64),  # of the example
+        ("is_extreme", np.int64),  # whether the example costs so little or so much that costs near to it may be lost
         ("work", np.int64),  # leaves and cells that branch and bound has looked at
     ]
 )
@@ -138,7 +138,8 @@ def note(task, search, status, is_last, row):
         here.bound = max(bound, np.nextafter(question.target, -np.inf))
     elif task.goal == CHEAPEST:
         free = max(radius.without, min(floor, radius.within)) if is_last else 0.0
-        here.certified, here.cost = max(free, here.certified), radius.best
+        here.certified = max(free, here.certified)
+        here.is_extreme = radius.best < np.inf and not 1.0 / SAFE_COST < radius.best < SAFE_COST
     else:
         # Of what has been given up it is known that it is below the target, and no more than the first bound.
         lead = min(max(bound, question.target), progress.first_bound) - question.limit
