@@ -97,7 +97,8 @@ def _check_tree(tree: dict[str, Any], n_features: int, n_outputs: int) -> None:
     length = max(_number(parameters, "size_leaf_vector", 0, _MOST_CATEGORIES), 1)
     require(length in (1, n_outputs), f"its leaves hold {length} values, the model has {n_outputs} outputs")
     require(_number(parameters, "num_feature", 0, _MOST_FEATURES) == n_features, "it has another number of features")
-    arrays = {field: _array(tree, field, n_nodes) for field in _PER_NODE}
+    # Until version 3.0 the threshold of a split on categories is NaN.
+    arrays = {field: _array(tree, field, n_nodes, finite=field != "split_conditions") for field in _PER_NODE}
     for field in ("left_children", "right_children", "parents", "split_indices", "split_type", "default_left"):
         require(arrays[field].dtype.kind in "bi", f"{field} holds something other than whole numbers")
     _floats(tree, "base_weights", n_nodes * length)
@@ -117,6 +118,9 @@ def _check_tree(tree: dict[str, Any], n_features: int, n_outputs: int) -> None:
     require(bool(((feature >= 0) & (feature < n_features)).all()), "a split is on a feature that does not exist")
     kinds = arrays["split_type"]
     require(bool(((kinds == 0) | (kinds == 1)).all()), "a split is of an unknown kind")
+    number = arrays["split_conditions"]
+    require(bool(np.isfinite(number[reached & is_leaf]).all()), "the value of a leaf is not finite")
+    require(not np.isnan(number[inner & (kinds == 0)]).any(), "a threshold is not a number")
     _check_sets(tree, np.flatnonzero(inner & (kinds == 1)), n_nodes)
 
 
@@ -174,12 +178,13 @@ def _number(record: dict[str, Any], field: str, least: int, most: int) -> int:
     return number
 
 
-def _array(record: dict[str, Any], field: str, length: int | None = None) -> np.ndarray:
+def _array(record: dict[str, Any], field: str, length: int | None = None, *, finite: bool = True) -> np.ndarray:
     items = _get(record, field, list)
     require(all(type(item) in (int, float, bool) for item in items), f"{field} holds something other than numbers")
     require(length is None or len(items) == length, f"{field} has {len(items)} entries, expected {length}")
     array = np.array(items) if items else np.empty(0, dtype=np.int64)
-    require(array.dtype.kind in "bif" and bool(np.isfinite(array).all()), f"{field} holds a number out of range")
+    in_range = array.dtype.kind in "bif" and (not finite or bool(np.isfinite(array).all()))
+    require(in_range, f"{field} holds a number out of range")
     return array
 
 
