@@ -1,4 +1,4 @@
-"""Boxes of cells, seen from outside: taking cells off loses no answer, and costs are what the norm says."""
+"""Boxes of cells, seen from outside: no answer is lost where cells are given up, and costs are what the norm says."""
 
 from typing import Any
 
