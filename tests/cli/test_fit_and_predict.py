@@ -17,9 +17,20 @@ from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, adversaria
 def test_fit_is_the_estimator():
     table = make_table()
     X = table.drop(columns="label").astype({"colour": "category"})
-    model = RobustTreeClassifier(2.0, max_depth=3).fit(X, table["label"])
+    model = RobustTreeClassifier(2.0, max_depth=3, refine="search", random_state=0).fit(X, table["label"])
     written = TreeEnsemble.from_json(fit_small())
     assert written.to_json() == model.ensemble_.to_json()
+
+
+@pytest.mark.parametrize("refine", [None, "alternate"])
+def test_fit_refines_as_it_is_told(refine):
+    table = make_table()
+    table.to_csv("train.csv", index=False)
+    arguments = ("--target", "label", "--ignore", "colour", "--epsilon", 2, "--max-depth", 3, "--output", "model.json")
+    assert run("fit", "train.csv", *arguments, "--refine", refine or "none").exit_code == 0
+    model = RobustTreeClassifier(2.0, max_depth=3, refine=refine, random_state=0)
+    model.fit(table[["age", "income"]], table["label"])
+    assert TreeEnsemble.from_json("model.json").to_json() == model.ensemble_.to_json()
 
 
 def test_fit_says_what_it_did():
@@ -31,13 +42,13 @@ def test_fit_says_what_it_did():
     assert result.exit_code == 0, result.stderr
     X = table[["age", "income"]]
     threat = ThreatModel({"income": 2}, attacking_classes=["fraud"])
-    model = RobustTreeClassifier(threat, max_depth=2).fit(X, table["label"])
+    model = RobustTreeClassifier(threat, max_depth=2, refine="search", random_state=0).fit(X, table["label"])
     under_attack = adversarial_accuracy(model, X, table["label"], threat)
     for words in (
         "80 rows, 2 features",
         f"honest ({np.mean(table['label'] == 'honest'):.1%})",
         "attacking_classes=['fraud']",
-        f"{model.get_n_leaves()} leaves, depth 2",
+        f"{model.get_n_leaves()} leaves, depth {model.get_depth()}, the best of 22",
         f"{model.score(X, table['label']):.1%} of the training rows",
         f"{under_attack:.1%} of the training rows",
         "model.json",
@@ -153,7 +164,8 @@ def test_numbers_keep_their_last_bit():
     """The fast parser of pandas is off by a bit; a threshold can lie in between."""
     values = [float(v) for v in np.random.default_rng(0).random(200) * 1e-3]
     write_csv("train.csv", x=values, y=[0, 1] * 100)
-    assert run("fit", "train.csv", "--target", "y", "--output", "model.json").exit_code == 0
+    fit = run("fit", "train.csv", "--target", "y", "--refine", "none", "--output", "model.json")
+    assert fit.exit_code == 0, fit.stderr
     assert run("predict", "model.json", "train.csv", "--output", "p.csv").exit_code == 0
     assert pd.read_csv("p.csv")["prediction"].tolist() == [0, 1] * 100
 

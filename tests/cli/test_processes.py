@@ -120,8 +120,8 @@ def test_demo():
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
     rows = {line.split("  ")[0]: line.split() for line in result.stdout.splitlines()}
-    ordinary, robust, constant = (rows[k] for k in ("ordinary tree", "robust tree", "constant"))
-    under_attack = [float(row[i].rstrip("%")) for row, i in ((ordinary, 3), (constant, 2), (robust, 3))]
+    ordered = (("ordinary tree", 3), ("constant", 2), ("GROOT", 2), ('refine="search"', 2))
+    under_attack = [float(rows[name][i].rstrip("%")) for name, i in ordered]
     assert under_attack == sorted(under_attack)
     assert "predict spam" in result.stdout
     assert "here/there/threat-models.png" in result.stdout

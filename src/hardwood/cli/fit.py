@@ -37,6 +37,14 @@ class Criterion(StrEnum):
     error = "error"
 
 
+class Refinement(StrEnum):
+    """What becomes of the greedy tree."""
+
+    search = "search"
+    alternate = "alternate"
+    none = "none"
+
+
 _TREE = "The tree"
 
 
@@ -82,6 +90,13 @@ def fit(
         float,
         typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs."),
     ] = 0.0,
+    refine: Annotated[
+        Refinement,
+        typer.Option(
+            rich_help_panel=_TREE,
+            help="Improve the tree as a whole, from several starts or from one; none: the paper's greedy tree.",
+        ),
+    ] = Refinement.search,
     criterion: Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")] = Criterion.gini,
     rho: Annotated[
         float,
@@ -133,6 +148,8 @@ def fit(
         min_samples_leaf=min_samples_leaf,
         min_impurity_decrease=min_impurity_decrease,
         class_weight="balanced" if balanced else None,
+        refine=None if refine is Refinement.none else refine.value,
+        random_state=0,
         n_jobs=jobs,
     )
     with explaining(f"fit a tree to {data}"):
@@ -196,7 +213,7 @@ def _print_summary(
         ("table", f"{len(X):,} rows, {X.shape[1]} feature{'s' if X.shape[1] > 1 else ''}"),
         ("classes", shares),
         ("threat", repr(model.threat_) if model.threat_.features is not None else "none"),
-        ("tree", f"{model.get_n_leaves()} leaves, depth {model.get_depth()}"),
+        ("tree", _describe_tree(model)),
         ("accuracy", f"{scores[0]:.1%} of the training rows"),
         ("under attack", f"{scores[1]:.1%} of the training rows"),
         ("saved to", str(output)),
@@ -205,3 +222,10 @@ def _print_summary(
     for name, text in rows:
         summary.add_row(Text(name, style="bold"), Text(text))
     console.print(summary)
+
+
+def _describe_tree(model: RobustTreeClassifier) -> str:
+    leaves = model.get_n_leaves()
+    size = f"{leaves} {'leaf' if leaves == 1 else 'leaves'}, depth {model.get_depth()}"
+    report = getattr(model, "search_report_", None)
+    return size if report is None else f"{size}, the best of {len(report.candidates)}"
