@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def check_same(model: Any, X: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("n_classes", [0, 2])
-@pytest.mark.parametrize("step", SCALERS, ids=str)
+@pytest.mark.parametrize("step", SCALERS, ids=lambda step: re.sub(r" at 0x\w+", "", str(step)))
 def test_steps(step: Any, n_classes: int) -> None:
     X = make_table() * [1.0, 1000.0, 1e-3, 1.0] + [0.0, 5000.0, 0.0, 7.0]
     last = FOREST if n_classes else RandomForestRegressor(6, max_depth=5, random_state=0)
