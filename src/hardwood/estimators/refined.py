@@ -12,7 +12,7 @@ from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.progress import read_progress
 from hardwood.refinement.alternation import Settings
-from hardwood.refinement.refined import MAX_SWEEPS, improve, order_features
+from hardwood.refinement.refined import MAX_SWEEPS, improve_ordered, order_features
 from hardwood.refinement.rows import Rows, order_columns, select_columns
 from hardwood.refinement.search import SearchPlan, search
 from hardwood.refinement.search_report import SearchReport
@@ -45,7 +45,7 @@ class Refinement:
         rows = Rows(problem.X, problem.class_index.astype(np.intp), problem.row_weight, reach, options.rho)
         start = grow_tree(problem, reach, options)
         if self.plan is None:
-            refined, report = improve(start, rows, self.settings, self.seed), None
+            refined, report = improve_ordered(start, rows, self.settings, self.seed), None
         else:
 
             def grow(drawn: np.ndarray) -> TreeEnsemble:

@@ -91,8 +91,8 @@ def make_workspace(samples: Samples, tree: Tree) -> Workspace:
             path=np.empty(n_nodes + 2, dtype=np.int64),
         ),
         histograms=Histograms(
-            plain=np.empty(n_cuts),
-            swapped=np.empty(n_cuts),
+            plain=np.zeros(n_cuts),
+            swapped=np.zeros(n_cuts),
             undecided=np.empty(n_samples, dtype=np.int32),
             side=np.empty(n_samples, dtype=np.uint8),
         ),

@@ -100,15 +100,19 @@ def refine(
 
 
 def improve(ensemble: TreeEnsemble, rows: Rows, settings: Settings, seed: int) -> TreeEnsemble:
-    """Return the tree that alternating optimisation makes of a tree."""
+    """Return the tree that alternating optimisation makes of a tree, whatever the order of the columns."""
     columns = order_columns(rows.matrix, rows.reach)
     ordered = rows._replace(matrix=np.ascontiguousarray(rows.matrix[:, columns]), reach=rows.reach.select(columns))
-    start = order_features(ensemble, columns)
-    grid = find_grid(ordered, start)
-    samples = make_samples(ordered, grid)
+    refined = improve_ordered(order_features(ensemble, columns), ordered, settings, seed)
+    return order_features(refined, np.argsort(columns))
+
+
+def improve_ordered(start: TreeEnsemble, rows: Rows, settings: Settings, seed: int) -> TreeEnsemble:
+    """Return the tree that alternating optimisation makes of a tree; of equals it prefers what columns come first."""
+    samples = make_samples(rows, find_grid(rows, start))
     tree = plant(start, samples, find_capacity(start, len(samples.weight), settings.max_depth))
     alternate(samples, tree, settings, np.random.default_rng(seed))
-    refined = harvest(tree, samples, columns, ensemble.schema, ensemble.labels)
+    refined = harvest(tree, samples, start.schema, start.labels)
     return fill_values(refined, refined.node_class, rows)
 
 

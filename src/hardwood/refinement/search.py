@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.refine.codes import Samples
-from hardwood._kernels.refine.tree import Tree
+from hardwood._kernels.refine.tree import FREE, N_LEAVES, Tree
 from hardwood.ensemble import TreeEnsemble
 from hardwood.progress import Progress
 from hardwood.refinement.alternation import Settings, alternate, find_lost
 from hardwood.refinement.leaf_values import fill_values
-from hardwood.refinement.refined import order_features
-from hardwood.refinement.rows import Grid, Rows, divide, find_grid, make_samples, order_columns, take_samples
+from hardwood.refinement.rows import Rows, divide, find_grid, make_samples, take_samples
 from hardwood.refinement.search_report import Candidate, SearchReport
 from hardwood.refinement.working_tree import count_leaves, find_capacity, harvest, plant
 
@@ -53,7 +52,10 @@ class _Found(NamedTuple):
 def search(
     start: TreeEnsemble, grow: Grow, rows: Rows, settings: Settings, plan: SearchPlan
 ) -> tuple[TreeEnsemble, SearchReport]:
-    """Return the most robust tree that was found, and what was tried. `start` is the greedy tree on all rows."""
+    """Return the most robust tree that was found, and what was tried. `start` is the greedy tree on all rows.
+
+    Of equals it prefers what columns come first: the caller puts them in an order that means nothing.
+    """
     problem = _Problem(start, grow, rows, settings, plan.seed)
     found: dict[int, list[_Found]] = {}
     interrupted = False
@@ -120,12 +122,9 @@ class _Problem:
     def __init__(self, start: TreeEnsemble, grow: Grow, rows: Rows, settings: Settings, seed: int) -> None:
         self.schema, self.classes = start.schema, start.labels
         self.rows, self.settings, self.seed, self.grow = rows, settings, seed, grow
-        self.columns = order_columns(rows.matrix, rows.reach)
-        matrix = np.ascontiguousarray(rows.matrix[:, self.columns])
-        self.ordered = rows._replace(matrix=matrix, reach=rows.reach.select(self.columns))
-        self.start = order_features(start, self.columns)
-        self.grid: Grid = find_grid(self.ordered, self.start)
-        self.samples = {name: make_samples(self.ordered, self.grid, spread) for name, spread in SMOOTHINGS.items()}
+        self.start = start
+        grid = find_grid(rows, start)
+        self.samples = {name: make_samples(rows, grid, spread) for name, spread in SMOOTHINGS.items()}
         self.row = {
             name: np.concatenate([part.which for part in divide(rows, spread)]) for name, spread in SMOOTHINGS.items()
         }
@@ -143,7 +142,7 @@ class _Problem:
         drawn = self._draw(number)
         if drawn is None:
             return []
-        start = order_features(self.grow(np.repeat(np.arange(len(drawn)), drawn)), self.columns)
+        start = self.grow(np.repeat(np.arange(len(drawn)), drawn))
         return [self._refine_drawn(number, name, start, drawn) for name in SMOOTHINGS]
 
     def _draw(self, number: int) -> np.ndarray | None:
@@ -196,17 +195,14 @@ class _Problem:
 
     def make_constant(self) -> _Found:
         """Return the better constant as a tree."""
-        heavier = int(np.bincount(self.rows.label, self.rows.weight).argmax())
-        samples = self.samples["none"]
-        tree = self._plant(self.start, samples)
-        # A price that nothing is worth leaves the better leaf; its price is that of any leaf.
-        alternate(samples, tree, self.settings._replace(price=2.0 * self.total + 1.0), np.random.default_rng(0))
+        label = int(np.bincount(self.rows.label, self.rows.weight).argmax())
+        tree = self._plant(self.start, self.samples["none"])
+        tree.nodes["parent"][1:], tree.sizes[N_LEAVES] = FREE, 1
+        tree.nodes["feature"][0], tree.nodes["label"][0] = -1, label
         objective = self.constant_loss * self.total + self.settings.price
-        found = self._describe(tree, "constant", "none", objective, np.full(len(self.rows.label), np.nan))
-        assert tree.nodes["label"][0] == heavier or found.candidate.training_loss == self.constant_loss
-        return found
+        return self._describe(tree, "constant", "none", objective, np.full(len(self.rows.label), np.nan))
 
     def finish(self, tree: Tree) -> TreeEnsemble:
         """Return a tree that was found as a TreeEnsemble."""
-        refined = harvest(tree, self.samples["none"], self.columns, self.schema, self.classes)
+        refined = harvest(tree, self.samples["none"], self.schema, self.classes)
         return fill_values(refined, refined.node_class, self.rows)

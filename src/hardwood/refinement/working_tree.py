@@ -85,15 +85,12 @@ def count_leaves(tree: Tree) -> int:
     return int(tree.sizes[N_LEAVES])
 
 
-def harvest(tree: Tree, samples: Samples, columns: np.ndarray, schema: Schema, classes: np.ndarray) -> TreeEnsemble:
-    """Return the tree as a TreeEnsemble whose leaves say their class, and nothing more.
-
-    `columns` are those of the table that the features of the samples stand for.
-    """
+def harvest(tree: Tree, samples: Samples, schema: Schema, classes: np.ndarray) -> TreeEnsemble:
+    """Return the tree as a TreeEnsemble whose leaves say their class, and nothing more."""
     nodes = tree.nodes
     is_used = nodes["parent"] != FREE
     is_leaf = (nodes["feature"] < 0) | ~is_used  # what is not in use still says what it was
-    feature = np.where(is_leaf, -1, columns[nodes["feature"]])
+    feature = np.where(is_leaf, -1, nodes["feature"])
     is_numerical = ~is_leaf & (samples.first_reach[nodes["feature"]] < 0)
     threshold = np.zeros(len(nodes))
     at = samples.first_cut[nodes["feature"][is_numerical]] + nodes["cut"][is_numerical]

@@ -52,7 +52,7 @@ def _find_active(samples, tree, node, wrong, stack, stakes):
     """List the samples at a node that are not lost in leaves outside it."""
     n_active = 0
     for k in range(stakes.counts[0]):
-        sample = stakes.reached[k]
+        sample = np.int64(stakes.reached[k])
         if wrong[sample] == 0 or wrong[sample] == count_wrong(samples, tree, node, sample, stack):
             stakes.active[n_active] = sample
             n_active += 1
@@ -72,23 +72,28 @@ def weigh_stakes(samples, tree, node, wrong, stack, stakes):
     stakes.by_side[:] = 0.0
     left, right = tree.nodes[node].left, tree.nodes[node].right
     is_leaf = tree.nodes[node].feature < 0
+    is_number = not is_leaf and samples.first_reach[tree.nodes[node].feature] < 0
     if not is_leaf and tree.passed.shape[1]:
         trace_below(samples, tree, node, node, stack)
     for k in range(stakes.counts[1]):
-        sample = stakes.active[k]
+        sample = np.int64(stakes.active[k])
         weight = samples.weight[sample]
         stakes.by_class[samples.label[sample]] += weight
         if wrong[sample]:
             stakes.by_side[0] += weight
         if is_leaf:
             continue
-        loses = 0
-        if count_wrong(samples, tree, left, sample, stack):
+        loses, is_known = 0, 0
+        if is_number:  # a sample that is surely on one side loses there what it loses now
+            gets_left, gets_right = can_enter(samples, tree, left, sample), can_enter(samples, tree, right, sample)
+            is_known = LEFT if not gets_right else (RIGHT if not gets_left else 0)
+            loses = is_known if wrong[sample] else 0
+        if is_known != LEFT and count_wrong(samples, tree, left, sample, stack):
             loses |= LEFT
-            stakes.by_side[1] += weight
-        if count_wrong(samples, tree, right, sample, stack):
+        if is_known != RIGHT and count_wrong(samples, tree, right, sample, stack):
             loses |= RIGHT
-            stakes.by_side[2] += weight
+        stakes.by_side[1] += weight if loses & LEFT else 0.0
+        stakes.by_side[2] += weight if loses & RIGHT else 0.0
         stakes.loses[k] = loses
     if not is_leaf and tree.passed.shape[1]:
         trace_below(samples, tree, node, NOWHERE, stack)

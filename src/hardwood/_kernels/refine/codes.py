@@ -92,12 +92,11 @@ def encode(ends, first_cut, cut, codes):
     for feature in range(codes.shape[0]):
         for sample in range(codes.shape[1]):
             end = ends[sample, feature]
+            # Without a branch, which the processor could not foresee.
             first, size = first_cut[feature], first_cut[feature + 1] - first_cut[feature]
-            while size > 0:
+            while size > 1:
                 half = size >> 1
-                if cut[first + half] < end:
-                    first += half + 1
-                    size -= half + 1
-                else:
-                    size = half
+                first += half if cut[first + half - 1] < end else 0
+                size -= half
+            first += size == 1 and cut[first] < end
             codes[feature, sample] = first - first_cut[feature]

@@ -8,6 +8,8 @@ from hardwood._kernels.compiling import inner
 from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.moves import SPLIT, find_window
 
+ROUNDING = 1e-9  # widths that differ by no more are equal
+
 
 class Histograms(NamedTuple):
     """What changes at each cut: with the subtrees where they are, and with the subtrees swapped."""
@@ -19,9 +21,8 @@ class Histograms(NamedTuple):
 
 
 @inner
-def middle_cut(samples, feature, first, last):
+def middle_cut(cut, first, last):
     """The cut of a plateau that is nearest to its middle."""
-    cut = samples.cut[samples.first_cut[feature] : samples.first_cut[feature + 1]]
     middle = 0.5 * cut[first] + 0.5 * cut[last]
     below, above = first, last
     while above - below > 1:
@@ -34,22 +35,46 @@ def middle_cut(samples, feature, first, last):
 
 
 @inner
-def _fill(samples, feature, n_undecided, n_cuts, histograms):
-    """Fill both histograms of a feature."""
+def _fill(samples, feature, n_undecided, histograms):
+    """Fill both histograms of a feature, which are all 0 before; return the first and the last cut that they speak of.
+
+    Before the first, and from the last on, all samples are on one side: no split worth a leaf.
+    """
     plain, swapped = histograms.plain, histograms.swapped
-    for k in range(n_cuts + 1):
-        plain[k] = 0.0
-        swapped[k] = 0.0
+    first, last = np.int64(plain.shape[0]), np.int64(0)
     for k in range(n_undecided):
         sample = histograms.undecided[k]
-        low, high = samples.low[feature, sample], samples.high[feature, sample]
+        low, high = np.int64(samples.low[feature, sample]), np.int64(samples.high[feature, sample])
         weight = samples.weight[sample]
+        first = low if low < first else first
+        last = high if high > last else last
         if histograms.side[k] == LEFT:  # lost as soon as it gets left, that is from `low` on
             plain[low] += weight
             swapped[high] -= weight
         else:
             plain[high] -= weight
             swapped[low] += weight
+    return first, last
+
+
+@inner
+def _offer_plateau(samples, feature, first, end, loss, change, is_swapped, tolerance, move):
+    """Note the plateau of cuts that begins at `first` if it is better than the move known, or as good and wider."""
+    is_better = loss < move.loss - tolerance
+    if not is_better and move.kind != SPLIT:
+        return
+    last = first
+    while last + 1 < end and change[last + 1] == 0.0:
+        last += 1
+    cut = samples.cut[samples.first_cut[feature] : samples.first_cut[feature + 1]]
+    width = (cut[last] - cut[first]) / samples.spread[feature]
+    if is_better or width > move.width * (1.0 + ROUNDING):
+        move.loss = loss if loss < move.loss else move.loss
+        move.width = width
+        move.kind = SPLIT
+        move.feature = feature
+        move.cut = middle_cut(cut, first, last)
+        move.is_swapped = is_swapped
 
 
 @inner
@@ -58,36 +83,28 @@ def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, his
 
     base : float64 (2,), the loss left of all cuts: of the subtrees as they are, and swapped.
 
-    Cuts between which no undecided sample changes sides are a plateau. Of equal losses the one with the widest
-    plateau is taken, measured in the spread of its feature, and of a plateau the middle.
+    Cuts between which the loss does not change are a plateau. Of equal losses the one with the widest plateau is
+    taken, measured in the spread of its feature, and of a plateau the middle.
     """
     n_cuts = samples.first_cut[feature + 1] - samples.first_cut[feature]
-    first, last = find_window(tree, node, feature)
-    first, last = first + 1, last if last < n_cuts else n_cuts
-    if first >= last:
+    begin, end = find_window(tree, node, feature)
+    begin, end = begin + 1, end if end < n_cuts else n_cuts
+    if begin >= end or n_undecided == 0:
         return
-    _fill(samples, feature, n_undecided, n_cuts, histograms)
-    for orientation in range(2):
-        change = histograms.swapped if orientation else histograms.plain
-        loss = base[orientation]
-        for k in range(first):
-            loss += change[k]
-        for k in range(first, last):
-            loss += change[k]
-            if loss > move.loss + tolerance or (k > first and change[k] == 0.0):
-                continue
-            is_better = loss < move.loss - tolerance
-            if not is_better and move.kind != SPLIT:
-                continue
-            end = k
-            while end + 1 < last and change[end + 1] == 0.0:
-                end += 1
-            cut = samples.cut[samples.first_cut[feature] : samples.first_cut[feature + 1]]
-            width = (cut[end] - cut[k]) / samples.spread[feature]
-            if is_better or width > move.width * (1.0 + 1e-9):
-                move.loss = loss if loss < move.loss else move.loss
-                move.width = width
-                move.kind = SPLIT
-                move.feature = feature
-                move.cut = middle_cut(samples, feature, k, end)
-                move.is_swapped = orientation == 1
+    plain, swapped = histograms.plain, histograms.swapped
+    first, last = _fill(samples, feature, n_undecided, histograms)
+    begin, end = first if first > begin else begin, last if last < end else end
+    plain_loss, swapped_loss = base[0], base[1]
+    for k in range(first, begin):
+        plain_loss += plain[k]
+        swapped_loss += swapped[k]
+    for k in range(begin, end):
+        plain_loss += plain[k]
+        swapped_loss += swapped[k]
+        if plain_loss <= move.loss + tolerance and (k == begin or plain[k] != 0.0):
+            _offer_plateau(samples, feature, k, end, plain_loss, plain, False, tolerance, move)
+        if swapped_loss <= move.loss + tolerance and (k == begin or swapped[k] != 0.0):
+            _offer_plateau(samples, feature, k, end, swapped_loss, swapped, True, tolerance, move)
+    for k in range(first, last + 1):
+        plain[k] = 0.0
+        swapped[k] = 0.0

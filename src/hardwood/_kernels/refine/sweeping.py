@@ -12,7 +12,7 @@ from hardwood._kernels.compiling import inner, kernel
 from hardwood._kernels.refine.accounting import LEFT, RIGHT, Stakes, weigh_stakes
 from hardwood._kernels.refine.moves import CHILD, KEEP, LEAF, SPLIT, apply_move, drop_empty
 from hardwood._kernels.refine.scanning import Histograms, scan_feature
-from hardwood._kernels.refine.tree import FREE, N_CHANGES, N_FREE, N_LEAVES, NOWHERE, count_wrong, trace_below
+from hardwood._kernels.refine.tree import FREE, N_CHANGES, N_FREE, N_LEAVES, NOWHERE, ROOT, count_wrong, trace_below
 
 
 class Limits(NamedTuple):
@@ -153,14 +153,28 @@ def _label_children(move, of_leaves):
 
 
 @inner
+def _is_settled_above(tree, node, limits):
+    """Whether a node is a leaf that cannot be split and whose sibling is a leaf: its parent's moves give it a class."""
+    parent = tree.nodes[node].parent
+    if parent < 0 or tree.nodes[node].feature >= 0 or _can_be_split(tree, node, limits):
+        return False
+    return tree.nodes[tree.nodes[parent].left].feature < 0 and tree.nodes[tree.nodes[parent].right].feature < 0
+
+
+@inner
+def _can_be_split(tree, leaf, limits):
+    """Whether there is room for two more leaves."""
+    has_room = tree.sizes[N_FREE] >= 2 and tree.sizes[N_LEAVES] < limits.max_leaves
+    return has_room and _find_depth(tree, leaf) < limits.max_depth
+
+
+@inner
 def propose(samples, tree, node, limits, work):
     """Find the best move of a node, without categorical splits; return whether it can be split."""
     weigh_stakes(samples, tree, node, work.wrong, work.stack, work.stakes)
     n_leaves = _offer_simpler(tree, node, limits, work)
-    if tree.nodes[node].feature < 0:
-        has_room = tree.sizes[N_FREE] >= 2 and tree.sizes[N_LEAVES] < limits.max_leaves
-        if not has_room or _find_depth(tree, node) >= limits.max_depth:
-            return False
+    if tree.nodes[node].feature < 0 and not _can_be_split(tree, node, limits):
+        return False
     _offer_splits(samples, tree, node, n_leaves, limits, work)
     return True
 
@@ -177,8 +191,8 @@ def accept(samples, tree, node, work):
     if tree.passed.shape[1]:
         trace_below(samples, tree, node, NOWHERE, work.stack)
     for k in range(work.stakes.counts[0]):
-        sample = work.stakes.reached[k]
-        work.wrong[sample] = count_wrong(samples, tree, 0, sample, work.stack)
+        sample = np.int64(work.stakes.reached[k])
+        work.wrong[sample] = count_wrong(samples, tree, ROOT, sample, work.stack)
 
 
 @kernel(about="the sweeps of refinement", seconds=2.5)
@@ -191,6 +205,8 @@ def sweep(samples, tree, order, start, has_categories, limits, work):
     for position in range(start, order.shape[0]):
         node = order[position]
         if tree.nodes[node].parent == FREE or tree.nodes[node].settled == tree.sizes[N_CHANGES]:
+            continue
+        if _is_settled_above(tree, node, limits):
             continue
         can_split = propose(samples, tree, node, limits, work)
         if can_split and has_categories:

@@ -7,7 +7,7 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel
 
 FREE = -2  # the parent of a node that is not in use
-NOWHERE = np.int64(-1)  # no node
+NOWHERE, ROOT = np.int64(-1), np.int64(0)  # no node, and the first; typed, so that nothing is compiled for constants
 # What `Tree.sizes` holds.
 N_FREE, N_LEAVES, N_CHANGES = 0, 1, 2
 
@@ -73,7 +73,7 @@ def count_wrong(samples, tree, top, sample, stack):
 def count_all_wrong(samples, tree, stack, wrong):
     """Fill `wrong`: how many leaves with another class each sample can be moved into."""
     for sample in range(wrong.shape[0]):
-        wrong[sample] = count_wrong(samples, tree, 0, sample, stack)
+        wrong[sample] = count_wrong(samples, tree, ROOT, sample, stack)
 
 
 @inner
