@@ -35,14 +35,11 @@ class Refinement:
         Columns are taken in an order that does not depend on where they are in the table, so that this decides
         nothing, the greedy start included.
         """
-        columns = order_columns(problem.X, reach)
-        reach = reach.select(columns)
-        problem = replace(
-            problem,
-            X=np.ascontiguousarray(problem.X[:, columns]),
-            schema=select_columns(problem.schema, columns),
-        )
         rows = Rows(problem.X, problem.class_index.astype(np.intp), problem.row_weight, reach, options.rho)
+        columns = order_columns(rows)
+        matrix, reach = np.ascontiguousarray(problem.X[:, columns]), reach.select(columns)
+        problem = replace(problem, X=matrix, schema=select_columns(problem.schema, columns))
+        rows = rows._replace(matrix=matrix, reach=reach)
         start = grow_tree(problem, reach, options)
         if self.plan is None:
             refined, report = improve_ordered(start, rows, self.settings, self.seed), None

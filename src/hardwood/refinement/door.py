@@ -40,7 +40,9 @@ def read_training(
         raise ValueError(f"X: row {int(is_missing.argmax())} has a missing value; trees are improved on complete rows")
     weight = read_weight(sample_weight, len(matrix))
     share = check_number("rho", rho, 0.0, 1.0)
-    return Training(ensemble, Rows(matrix, question.class_index, weight, question.reach, share), words)
+    counts = weight > 0.0
+    rows = Rows(matrix[counts], question.class_index[counts], weight[counts], question.reach, share)
+    return Training(ensemble, rows, words)
 
 
 def _read_threat(model: Any, threat: Any) -> ThreatModel:

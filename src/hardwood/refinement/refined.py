@@ -101,7 +101,7 @@ def refine(
 
 def improve(ensemble: TreeEnsemble, rows: Rows, settings: Settings, seed: int) -> TreeEnsemble:
     """Return the tree that alternating optimisation makes of a tree, whatever the order of the columns."""
-    columns = order_columns(rows.matrix, rows.reach)
+    columns = order_columns(rows)
     ordered = rows._replace(matrix=np.ascontiguousarray(rows.matrix[:, columns]), reach=rows.reach.select(columns))
     refined = improve_ordered(order_features(ensemble, columns), ordered, settings, seed)
     return order_features(refined, np.argsort(columns))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.refinement.door import hand_back, read_training
+from hardwood.refinement.door import hand_back, read_training, read_weight
 from hardwood.refinement.leaf_values import fill_values, list_leaves
 from hardwood.refinement.minimum_cut import Groups, choose_labels
 from hardwood.refinement.rows import Rows, divide
@@ -80,9 +80,10 @@ def relabel(
         return hand_back(model, fill_values(ensemble, find_labels(ensemble, rows), rows))
     if ensemble.link != "probability" or ensemble.value.shape[1] != 2:
         raise ValueError(f"model: its trees add up to a {ensemble.link}, so that a leaf has no class to change")
+    counts = read_weight(sample_weight, len(y)) > 0.0
 
     def decide(forest: TreeEnsemble) -> np.ndarray:
-        return verify(forest, X, y, words, time_limit=time_limit, n_jobs=n_jobs).status
+        return verify(forest, X, y, words, time_limit=time_limit, n_jobs=n_jobs).status[counts]
 
     return hand_back(model, _relabel_forest(ensemble, rows, decide))
 
