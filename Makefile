@@ -10,7 +10,7 @@ INTERPRETED := tests/grow/test_categories.py tests/grow/test_chen.py tests/grow/
     tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
     -k "not (scikit_learn or large or threads)"
 
-.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -50,7 +50,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box: bench-%: .venv/.bench
+bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box: bench-%: .venv/.bench
 	$(BIN)/python benchmarks/$(subst black-box,black_box,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:
