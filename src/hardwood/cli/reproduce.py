@@ -28,8 +28,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of the GROOT paper again, beside its published figures.
 
-    Cross-validates natural trees, Chen et al., GROOT and TREANT on the paper's tables, measures how
-    fast they are, draws the figures, and writes it all on one page. What is done is kept: after Ctrl-C the
+    Cross-validates natural trees, Chen et al., GROOT and TREANT on the paper's tables, and refined trees beside them,
+    measures how fast they are, draws the figures, and writes it all on one page. What is done is kept: after Ctrl-C the
     same command goes on where it stopped.
 
     **Example:** hardwood reproduce --quick --output reproduction
@@ -61,7 +61,8 @@ def reproduce(
 
 
 def _print_summary(outcome: Outcome) -> None:
-    from hardwood.reproduction.comparison import judge, mean_scores, signed
+    from hardwood.reproduction.comparison import conclude_refinement, judge, mean_refined, mean_scores, signed
+    from hardwood.reproduction.methods import REFINED
 
     table = Table("", box=None, pad_edge=False, padding=(0, 2))
     for heading in ("adversarial accuracy", "in the paper", "difference"):
@@ -69,9 +70,15 @@ def _print_summary(outcome: Outcome) -> None:
     for method in outcome.methods:
         ours, published = mean_scores(outcome, method)
         table.add_row(method.title, f"{ours:.3f}", f"{published:.3f}", signed(ours - published))
+    constant = sum(t.constant_accuracy for t in outcome.tables) / len(outcome.tables)
+    ceiling = sum(outcome.ceilings.values()) / len(outcome.ceilings)
+    beside = {learner.title: mean_refined(outcome, learner) for learner in REFINED}
+    for name, mean in ({"Constant": constant} | beside | {"Ceiling, any classifier": ceiling}).items():
+        table.add_row(name, f"{mean:.3f}", "", "")
     console.print(f"Means over {len(outcome.tables)} tables", markup=False)
     console.print(table)
     for verdict in judge(outcome):
         console.print(f"{'ok  ' if verdict.holds else 'MISS'}  {verdict.sentence}", markup=False, soft_wrap=True)
+    console.print(f"      {conclude_refinement(outcome)}", markup=False, soft_wrap=True)
     for name, reason in outcome.skipped.items():
         console.print(f"left out: {name}: {reason}", markup=False, soft_wrap=True)

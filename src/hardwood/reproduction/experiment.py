@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.attacks import transfer_attack
 from hardwood.datasets import load_dataset
-from hardwood.evaluation import adversarial_accuracy
+from hardwood.evaluation import evaluate
 from hardwood.reproduction.black_box import (
     QUICK_BLACK_BOX,
     WHOLE_BLACK_BOX,
@@ -28,11 +28,12 @@ from hardwood.reproduction.methods import (
     HARDENED_TREES,
     L0_HARDENING,
     METHODS,
+    REFINED,
     Learner,
     Method,
 )
 from hardwood.reproduction.pieces import Piece, Progress, Record, Results, do_pieces
-from hardwood.reproduction.protocol import Score, Table, plan_folds
+from hardwood.reproduction.protocol import Score, Table, plan_ceilings, plan_folds
 from hardwood.reproduction.published import DEPTH, EPSILON, read_published
 from hardwood.reproduction.studies import (
     QUICK_GROWTH,
@@ -55,14 +56,20 @@ _QUICK_RHOS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class MethodScore:
-    """What one method scored on one table, beside what the paper printed."""
+class LearnerScore:
+    """What one learner scored on one table."""
 
     folds: list[Record]
     accuracy: Score
     adversarial: Score
-    published: Score
     fit_seconds: float
+
+
+@dataclass(frozen=True)
+class MethodScore(LearnerScore):
+    """What one method scored on one table, beside what the paper printed."""
+
+    published: Score
     authors_code: tuple[float, float] | None = None  # the least and the greatest mean of the authors' own code
 
     @property
@@ -83,6 +90,10 @@ class Outcome:
         Why a table of the paper is missing, by its name.
     scores : dict of MethodScore
         By (table, method).
+    refined : dict of LearnerScore
+        Of refined trees, which are not in the paper, by (table, learner).
+    ceilings : dict of float
+        By table, the mean over the folds of what no classifier can exceed under attack, on the test rows.
     column_orders : dict of lists
         Adversarial accuracies with the columns in other orders, by (table, method): for scores that differ from the
         published ones.
@@ -101,6 +112,8 @@ class Outcome:
     methods: tuple[Method, ...]
     skipped: dict[str, str]
     scores: dict[tuple[str, str], MethodScore]
+    refined: dict[tuple[str, str], LearnerScore]
+    ceilings: dict[str, float]
     column_orders: dict[tuple[str, str], list[float]]
     growth: list[Record]
     rho: list[Record]
@@ -115,6 +128,8 @@ class _Plan:
     """The pieces of each study, by what they are about."""
 
     folds: dict[tuple[str, str], list[Piece]]
+    refined: dict[tuple[str, str], list[Piece]]
+    ceilings: dict[str, list[Piece]]
     transfer: dict[str, list[Piece]]
     rho: dict[tuple[str, float], Piece]
     growth: dict[tuple[str, Size], Piece]
@@ -124,7 +139,7 @@ class _Plan:
     @property
     def pieces(self) -> list[Piece]:
         """All of them."""
-        studies = (self.folds, self.transfer, self.black_box, self.hardening)
+        studies = (self.folds, self.refined, self.ceilings, self.transfer, self.black_box, self.hardening)
         lists = (pieces for study in studies for pieces in study.values())
         return [*(piece for pieces in lists for piece in pieces), *self.rho.values(), *self.growth.values()]
 
@@ -183,10 +198,10 @@ class Experiment:
         """Fit and attack one model of each kind, so that no clock sees the compiler."""
         X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
         y = np.arange(20) % 3 % 2
-        for learner in (*self.methods, GREEDY, *self.hardening_learners):
+        for learner in (*self.methods, *REFINED, GREEDY, *self.hardening_learners):
             learner.make(2, DEPTH).fit(X, y)
         tree = METHODS[0].make(2, DEPTH).fit(X, y)
-        adversarial_accuracy(tree, X, y, EPSILON)
+        evaluate(tree, X, y, EPSILON)
         transfer_attack(tree, X, y, EPSILON)
 
     def run(self, progress: Progress | None = None) -> Outcome:
@@ -222,6 +237,8 @@ class Experiment:
             methods=self.methods,
             skipped=skipped,
             scores=scores,
+            refined={key: LearnerScore(**_average_folds(recall(pieces))) for key, pieces in plan.refined.items()},
+            ceilings={name: _average(recall(pieces))["ceiling"] for name, pieces in plan.ceilings.items()},
             column_orders=orders,
             growth=[
                 {"method": key, "varies": v, "rows": n, "features": f, "depth": d, **recall([piece])[0]}
@@ -242,6 +259,9 @@ class Experiment:
         hardened = [table for table in tables if table.name in HARDENING_TABLES and not self.quick]
         return _Plan(
             folds={(t.name, m.key): plan_folds(t, m) for t in tables for m in self.methods},
+            # One fit: a search takes as long as all others together.
+            refined={(t.name, learner.key): plan_folds(t, learner, repeats=1) for t in tables for learner in REFINED},
+            ceilings={table.name: plan_ceilings(table) for table in tables},
             transfer={t.name: plan_transfer(t, self.methods) for t in tables},
             rho={(t.name, r): p for t in with_rho for r, p in zip(rhos, plan_rho(t, rhos), strict=True)},
             growth=plan_growth(self.growth, (*self.methods, GREEDY))
@@ -272,15 +292,22 @@ class Experiment:
         published = read_published()
         return {
             (table, method): MethodScore(
-                folds=records,
-                accuracy=Score.over([r["accuracy"] for r in records]),
-                adversarial=Score.over([r["adversarial_accuracy"] for r in records]),
+                **_average_folds(records),
                 published=Score(*published[table].scores[method]),
-                fit_seconds=float(np.mean([r["fit_seconds"] for r in records])),
                 authors_code=published[table].authors_code.get(method),
             )
             for (table, method), records in folds.items()
         }
+
+
+def _average_folds(records: list[Record]) -> Record:
+    """Return the fields of a LearnerScore."""
+    return {
+        "folds": records,
+        "accuracy": Score.over([r["accuracy"] for r in records]),
+        "adversarial": Score.over([r["adversarial_accuracy"] for r in records]),
+        "fit_seconds": float(np.mean([r["fit_seconds"] for r in records])),
+    }
 
 
 def _average(records: Sequence[Record]) -> Record:

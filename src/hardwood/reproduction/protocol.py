@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 
-from hardwood.evaluation import adversarial_accuracy
-from hardwood.reproduction.methods import Method
+from hardwood.evaluation import adversarial_accuracy, evaluate
+from hardwood.reproduction.methods import Learner
 from hardwood.reproduction.pieces import Piece, Record, describe_table
 from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
 
@@ -52,14 +53,16 @@ def split_folds(table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(folds.split(table.X, table.y))
 
 
-def score_fold(model: Any, table: Table, fold: int, columns: np.ndarray | None = None) -> Record:
+def score_fold(
+    model: Any, table: Table, fold: int, columns: np.ndarray | None = None, *, repeats: int = _REPEATS
+) -> Record:
     """Fit a model on all folds but one, and return what it scores on that one, exactly.
 
     `columns` gives the features another order, which matters to nothing but which of two equal splits is taken.
     """
     X = table.X if columns is None else np.ascontiguousarray(table.X[:, columns])
     train, test = split_folds(table)[fold]
-    seconds = time_fit(model, X[train], table.y[train])
+    seconds = time_fit(model, X[train], table.y[train], repeats)
     return {
         "accuracy": float(np.mean(model.predict(X[test]) == table.y[test])),
         "adversarial_accuracy": adversarial_accuracy(model, X[test], table.y[test], EPSILON),
@@ -67,29 +70,51 @@ def score_fold(model: Any, table: Table, fold: int, columns: np.ndarray | None =
     }
 
 
-def time_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+def time_fit(model: Any, X: np.ndarray, y: np.ndarray, repeats: int = _REPEATS) -> float:
     """Fit several times and return the least CPU time."""
     seconds = []
-    for _ in range(_REPEATS):
+    for _ in range(repeats):
         start = time.thread_time()
         model.fit(X, y)
         seconds.append(time.thread_time() - start)
     return min(seconds)
 
 
-def plan_folds(table: Table, method: Method) -> list[Piece]:
-    """Return the pieces of work of one table and one method: one per fold."""
-    make = partial(method.make, table.X.shape[1], DEPTH)
-    settings = f"{make().get_params()} {describe_table(table.X, table.y)}"
+def plan_folds(table: Table, learner: Learner, *, repeats: int = _REPEATS) -> list[Piece]:
+    """Return the pieces of work of one table and one learner: one per fold, fitted `repeats` times for its time."""
+    make = partial(learner.make, table.X.shape[1], DEPTH)
+    settings = f"{make().get_params()} {repeats} {describe_table(table.X, table.y)}"
 
     def score(fold: int) -> Record:
-        return score_fold(make(), table, fold)
+        return score_fold(make(), table, fold, repeats=repeats)
 
     return [
         Piece(
-            name=f"scores/{table.name}/{method.key}/fold {fold + 1}",
+            name=f"scores/{table.name}/{learner.key}/fold {fold + 1}",
             settings=settings,
             work=partial(score, fold),
+            cells=table.X.size,
+        )
+        for fold in range(FOLDS)
+    ]
+
+
+def plan_ceilings(table: Table) -> list[Piece]:
+    """Return a piece per fold: the accuracy under attack on its test rows that no classifier can exceed."""
+
+    def find(fold: int) -> Record:
+        train, test = split_folds(table)[fold]
+        # The report wants a model. Its ceiling depends on the rows only.
+        stump = DecisionTreeClassifier(max_depth=1).fit(table.X[train], table.y[train])
+        report = evaluate(stump, table.X[test], table.y[test], EPSILON, ceiling_time_limit=None)
+        assert report.ceiling is not None
+        return {"ceiling": report.ceiling}
+
+    return [
+        Piece(
+            name=f"ceilings/{table.name}/fold {fold + 1}",
+            settings=describe_table(table.X, table.y),
+            work=partial(find, fold),
             cells=table.X.size,
         )
         for fold in range(FOLDS)

@@ -16,6 +16,7 @@ from hardwood.plot import (
     plot_average_scores,
     plot_black_box,
     plot_concavity,
+    plot_critical_differences,
     plot_rho,
     plot_run_times,
     plot_threat_models,
@@ -24,9 +25,9 @@ from hardwood.plot import (
 from hardwood.plot.pictures import new_figure
 from hardwood.reproduction.black_box import ASKING, list_susceptibilities, weigh_attackers
 from hardwood.reproduction.comparison import explain_difference, mean_scores
-from hardwood.reproduction.experiment import Outcome
+from hardwood.reproduction.experiment import LearnerScore, Outcome
 from hardwood.reproduction.hardening import list_hardening
-from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING
+from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, REFINED
 from hardwood.reproduction.page import write_page
 from hardwood.reproduction.pieces import Record
 
@@ -87,9 +88,25 @@ def list_records(outcome: Outcome) -> dict[str, list[Record]]:
             for method in outcome.methods
             for score in [outcome.scores[table.name, method.key]]
         ],
+        "refined": [
+            {
+                "table": table.name,
+                "method": learner.key,
+                "accuracy": score.accuracy.mean,
+                "accuracy_std": score.accuracy.deviation,
+                "adversarial_accuracy": score.adversarial.mean,
+                "adversarial_accuracy_std": score.adversarial.deviation,
+                "constant": table.constant_accuracy,
+                "ceiling": outcome.ceilings[table.name],
+                "fit_seconds": score.fit_seconds,
+            }
+            for table in outcome.tables
+            for learner in REFINED
+            for score in [outcome.refined[table.name, learner.key]]
+        ],
         "folds": [
             {"table": table, "method": method, "fold": fold, **record}
-            for (table, method), score in outcome.scores.items()
+            for (table, method), score in [*outcome.scores.items(), *outcome.refined.items()]
             for fold, record in enumerate(score.folds, start=1)
         ],
         "growth": outcome.growth,
@@ -114,6 +131,8 @@ def list_figures(outcome: Outcome) -> dict[str, Callable[[], Any]]:
         "adversarial_gini": plot_adversarial_gini,
         "concavity": plot_concavity,
     }
+    if len(outcome.tables) > 1:
+        figures["critical_differences"] = partial(_draw_ranks, outcome)
     curves: dict[str, Any] = {}
     for record in outcome.rho:
         rho, accuracy, adversarial = curves.setdefault(record["table"], ([], [], []))
@@ -136,6 +155,14 @@ def _draw_average_scores(outcome: Outcome) -> Any:
         [mean_scores(outcome, method)[1] for method in outcome.methods],
         len(outcome.tables),
     )
+
+
+def _draw_ranks(outcome: Outcome) -> Any:
+    scores = {"constant": [table.constant_accuracy for table in outcome.tables]}
+    found: dict[tuple[str, str], LearnerScore] = {**outcome.scores, **outcome.refined}
+    for learner in (*outcome.methods, *REFINED):
+        scores[learner.title] = [found[table.name, learner.key].adversarial.mean for table in outcome.tables]
+    return plot_critical_differences({f"{len(outcome.tables)} tables": scores})
 
 
 def _draw_run_times(outcome: Outcome) -> Any:
