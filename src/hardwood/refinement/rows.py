@@ -189,8 +189,9 @@ def make_samples(rows: Rows, grid: Grid, spread: Sequence[tuple[float, float]] =
     for part in divide(rows, spread):
         low, high = _find_box(rows, part)
         both = [np.empty((n_features, len(low)), dtype=np.uint16) for _ in range(2)]
+        order = np.argsort(rows.matrix[part.which].T, axis=1)  # both ends are in the order of the values
         for ends, found in zip((low, high), both, strict=True):
-            codes.encode(frozen(ends), grid.first_cut, grid.cut, found)
+            codes.encode(frozen(ends), order, grid.first_cut, grid.cut, found)
         for feature in rows.reach.categorical:
             matrix = rows.reach.categories[feature]
             assert matrix is not None

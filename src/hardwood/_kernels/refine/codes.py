@@ -87,16 +87,16 @@ def _add(cut, total, first, threshold):
 
 
 @kernel(about="rows for refinement", seconds=0.2)
-def encode(ends, first_cut, cut, codes):
-    """Fill `codes` (feature, sample): how many cuts of its feature are below each of `ends` (sample, feature)."""
+def encode(ends, order, first_cut, cut, codes):
+    """Fill `codes` (feature, sample): how many cuts of its feature are below each of `ends` (sample, feature).
+
+    order : int64 (feature, sample), the samples in the order of their ends, so that no cut has to be searched for.
+    """
     for feature in range(codes.shape[0]):
-        for sample in range(codes.shape[1]):
+        k, last = first_cut[feature], first_cut[feature + 1]
+        for position in range(codes.shape[1]):
+            sample = order[feature, position]
             end = ends[sample, feature]
-            # Without a branch, which the processor could not foresee.
-            first, size = first_cut[feature], first_cut[feature + 1] - first_cut[feature]
-            while size > 1:
-                half = size >> 1
-                first += half if cut[first + half - 1] < end else 0
-                size -= half
-            first += size == 1 and cut[first] < end
-            codes[feature, sample] = first - first_cut[feature]
+            while k < last and cut[k] < end:
+                k += 1
+            codes[feature, sample] = k - first_cut[feature]
