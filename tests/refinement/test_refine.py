@@ -250,3 +250,22 @@ class TestDoor:
         tree = DecisionTreeClassifier(max_depth=2).fit(holes, y)
         with pytest.raises(ValueError, match="row 3 has a missing value"):
             refine(tree, holes, y, 0.1)
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_the_split_by_categories_is_the_best_of_all_partitions(seed):
+    generator = np.random.default_rng(seed)
+    n_codes, n_rows = int(generator.integers(2, 5)), int(generator.integers(2, 15))
+    schema = Schema(1, None, (tuple("abcd"[:n_codes]),))
+    tree = attacking.build(0, schema=schema)
+    relation = {"abcd"[k]: ["abcd"[j] for j in range(n_codes) if generator.random() < 0.3] for k in range(n_codes)}
+    threat = ThreatModel([relation], attacking_classes=[None, [0], [1]][generator.integers(3)])
+    X, label = generator.integers(0, n_codes, (n_rows, 1)).astype(float), generator.integers(0, 2, n_rows)
+    rows = Rows(X, label, np.ones(n_rows), threat.resolve(schema, tree.labels))
+    codes = range(n_codes + 1)
+    subsets = [set(chosen) for size in codes for chosen in itertools.combinations(codes, size)]
+    best = min(loss_by_attack(attacking.build((0, left, 0, 1), schema=schema), rows) for left in subsets)
+    samples = make_samples(rows, find_grid(rows, tree))
+    found = alternate(samples, plant(tree, samples, 3), Settings(0.0, 5, 1, UNLIMITED), np.random.default_rng(0))
+    assert found == pytest.approx(best)

@@ -8,6 +8,7 @@ from hardwood._kernels.compiling import inner
 from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.moves import SPLIT, find_window
 
+AS_IT_IS, SWAPPED = np.bool_(False), np.bool_(True)  # typed, so that nothing is compiled for constants
 ROUNDING = 1e-9  # widths that differ by no more are equal
 
 
@@ -102,9 +103,9 @@ def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, his
         plain_loss += plain[k]
         swapped_loss += swapped[k]
         if plain_loss <= move.loss + tolerance and (k == begin or plain[k] != 0.0):
-            _offer_plateau(samples, feature, k, end, plain_loss, plain, False, tolerance, move)
+            _offer_plateau(samples, feature, k, end, plain_loss, plain, AS_IT_IS, tolerance, move)
         if swapped_loss <= move.loss + tolerance and (k == begin or swapped[k] != 0.0):
-            _offer_plateau(samples, feature, k, end, swapped_loss, swapped, True, tolerance, move)
+            _offer_plateau(samples, feature, k, end, swapped_loss, swapped, SWAPPED, tolerance, move)
     for k in range(first, last + 1):
         plain[k] = 0.0
         swapped[k] = 0.0
