@@ -79,7 +79,7 @@ def read_treant(tree: Any, features: int, classes: Any) -> TreeEnsemble:
     nodes, left = _unlink(tree.root, lambda node: [node.left, node.right])
     score = np.array([node.prediction_score for node in nodes])
     splits = [None if n.is_leaf() else (n.best_split_feature_id, n.best_split_feature_value) for n in nodes]
-    return _lay_out(splits, left, np.column_stack([1.0 - score, score]), features, classes)
+    return _assemble(splits, left, np.column_stack([1.0 - score, score]), features, classes)
 
 
 def read_groot(tree: Any, features: int, classes: Any) -> TreeEnsemble:
@@ -87,7 +87,7 @@ def read_groot(tree: Any, features: int, classes: Any) -> TreeEnsemble:
     nodes, left = _unlink(tree.root_, lambda node: [node.left_child, node.right_child])
     value = np.array([node.value if node.is_leaf() else (0.5, 0.5) for node in nodes])
     splits = [None if node.is_leaf() else (node.feature, node.threshold) for node in nodes]
-    return _lay_out(splits, left, value, features, classes)
+    return _assemble(splits, left, value, features, classes)
 
 
 def _unlink(root: Any, children_of: Callable[[Any], list[Any]]) -> tuple[list[Any], np.ndarray]:
@@ -102,7 +102,7 @@ def _unlink(root: Any, children_of: Callable[[Any], list[Any]]) -> tuple[list[An
     return nodes, np.array(left, dtype=np.int32)
 
 
-def _lay_out(
+def _assemble(
     splits: Sequence[tuple[int, float] | None], left: np.ndarray, value: np.ndarray, features: int, classes: Any
 ) -> TreeEnsemble:
     return TreeEnsemble(

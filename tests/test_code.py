@@ -18,8 +18,8 @@ MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "dequ
 MUTABLE |= {"WeakValueDictionary"}
 CHANGES = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
 
-# Words of a private dialect, and what the field says instead, as whole words. ("layout" is one of them as the name of a
-# module, but also a parameter of matplotlib.)
+# Words of a private dialect, and what the field says instead, as whole words. ("layout" by itself is a parameter of
+# matplotlib and the layout of a file.)
 RETIRED = {
     "toll": "Lagrange multiplier",
     "gate": "tree and axis",
@@ -34,6 +34,10 @@ RETIRED = {
     "_Quest": "query attack",
     "_Chase": "nearest by MILP",
     "is_one": "class_index",
+    "lay_out": "make, resolve or assemble what is made",
+    "laid out": "made",
+    "is_laid_out": "has what is made",
+    "multiplier_layout": "multiplier_intervals",
     "so many": "a number, or a unit",
 }
 

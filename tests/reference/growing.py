@@ -47,7 +47,7 @@ class Samples:
         return np.stack([member @ (self.weight * (self.label == c)) for c in (0, 1)], axis=-1)
 
 
-def lay_out(X: np.ndarray, label: np.ndarray, weight: np.ndarray, reach: Reach, rho: float = 1.0) -> Samples:
+def make_samples(X: np.ndarray, label: np.ndarray, weight: np.ndarray, reach: Reach, rho: float = 1.0) -> Samples:
     """Make the samples of an encoded table; `weight` is per row, class weights included."""
     attacks = reach.attacks[label] & (rho > 0.0)
     share = np.where(attacks, rho, 0.0)  # the moving part of each row
@@ -287,7 +287,7 @@ def samples_of(model: RobustTreeClassifier, X: Any, y: Any, sample_weight: Any =
     if model.class_weight is not None:
         weight = weight * np.array([model.class_weight[c] for c in tree.classes.tolist()])[label]
     reach = model.threat_.resolve(tree.schema, tree.classes)
-    return lay_out(tree.schema.encode(X), label, weight, reach, model.rho)
+    return make_samples(tree.schema.encode(X), label, weight, reach, model.rho)
 
 
 def check_weights(tree: TreeEnsemble, samples: Samples) -> None:

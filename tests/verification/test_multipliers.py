@@ -11,7 +11,7 @@ from numba import njit
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 from hardwood import TreeEnsemble, as_ensemble, load_dataset, verify
-from hardwood._kernels.search.multiplier_layout import lay_out
+from hardwood._kernels.search.multiplier_intervals import make_multipliers
 from hardwood._kernels.search.multipliers import SECOND_TABLE, ascend
 from hardwood._kernels.search.radius import set_costs
 from hardwood._kernels.search.rows import enclose, list_leaves
@@ -123,7 +123,7 @@ def bound_boxes(model: Any, task: Any, work: Any, boxes: Any, price: float, boun
     question = work.question[0]
     question.plus, question.minus, question.target, question.step = np.int64(0), np.int64(-1), -np.inf, 0.0
     enclose(model, task, np.int64(0), work, np.inf)
-    if not list_leaves(model, task, work) or not lay_out(work):
+    if not list_leaves(model, task, work) or not make_multipliers(work):
         return False
     set_costs(model, task.x[0], task, work)
     work.dual[0].price, work.radius[0].within = price, 1.0

@@ -141,15 +141,15 @@ class Prepared:
 
 
 def prepare(ensemble: TreeEnsemble, settings: SearchSettings = SETTINGS) -> Prepared:
-    """Lay an ensemble out for searching, or take what was laid out before."""
+    """Make what searching an ensemble needs, or take what was made before."""
     odd_share = settings.odd_share
 
-    def lay_out(ensemble: TreeEnsemble) -> Prepared:
+    def make(ensemble: TreeEnsemble) -> Prepared:
         narrow, used = drop_unused(ensemble)
         model = make_model(narrow)
         return Prepared(used, model, narrow.max_depth, measure_rounding(narrow, odd_share), measure_leaves(model))
 
-    prepared: Prepared = ensemble.remember((Prepared, odd_share), lay_out)
+    prepared: Prepared = ensemble.remember((Prepared, odd_share), make)
     return prepared
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.search.multiplier_layout import lay_out
+from hardwood._kernels.search.multiplier_intervals import make_multipliers
 from hardwood._kernels.search.multipliers import ascend
 from hardwood._kernels.search.state import AGAIN, BOUNDED, CROWDED, DONE, EVERY, NONE, UNFINISHED, keep_leaves
 
@@ -82,8 +82,8 @@ def bound_box(search, settings, has_price):
     has_price : whether costs of axes add up to the cost that is to be least.
     """
     progress, dual, level = search.progress[0], search.dual[0], search.progress[0].level
-    if dual.is_laid_out == 0:
-        if not lay_out(search):
+    if dual.has_multipliers == 0:
+        if not make_multipliers(search):
             return CROWDED
         dual.worthwhile = search.levels[0].bound - search.question[0].target
     progress.verdict = _bound(search, settings, level, has_price)

@@ -53,7 +53,7 @@ AXIS_DUAL = np.dtype(
     [
         ("pair", np.int64),  # the first of its (tree, axis) pairs, or -1
         ("collected", np.float64),  # the largest sum of multipliers in one of its cells, less the cell's price
-        ("tree_pair", np.int32),  # its pair with the tree that is being laid out,
+        ("tree_pair", np.int32),  # its pair with the tree whose intervals are being made,
         ("tree_tick", np.int64),  # which is this one
     ],
     align=True,
@@ -154,7 +154,7 @@ RADIUS = np.dtype(
 # The dual problem: see multipliers.
 DUAL = np.dtype(
     [
-        ("is_laid_out", np.int64),
+        ("has_multipliers", np.int64),
         ("n_intervals", np.int64),
         ("largest", np.float64),  # the largest number among multipliers and leaf values
         ("worthwhile", np.float64),  # how far above the target a sum may be for multipliers to be tried
@@ -330,7 +330,7 @@ def begin(search, n_trees, bound):
     progress.first_bound = bound
     progress.level = progress.trail = progress.n_boxes = progress.work = 0
     progress.stage = FRESH
-    dual.is_laid_out, dual.price = 0, 0.0
+    dual.has_multipliers, dual.price = 0, 0.0
 
 
 @inner

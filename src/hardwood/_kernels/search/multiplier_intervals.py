@@ -92,7 +92,7 @@ def _span_leaf(search, leaf, first_pair, n_pairs, n_spans):
 
 
 @inner
-def lay_out(search):
+def make_multipliers(search):
     """Make pairs and intervals for the leaves of the first level, all multipliers 0; whether there is room."""
     axes, pairs, trees, leaf_duals = search.axes, search.pairs, search.tree_duals, search.leaf_duals
     slots, marks, here, dual = search.slots, search.marks, search.levels[0], search.dual[0]
@@ -117,5 +117,5 @@ def lay_out(search):
             largest = max(largest, abs(search.leaves[leaf].value))
             _span_leaf(search, leaf, first_pair, n_pairs, n_spans)
             n_spans += n_pairs - first_pair
-    dual.is_laid_out, dual.largest, dual.n_intervals = 1, largest, n_intervals
+    dual.has_multipliers, dual.largest, dual.n_intervals = 1, largest, n_intervals
     return True
