@@ -25,7 +25,7 @@ class Places(NamedTuple):
     low: np.ndarray  # int32 (row, feature)
     high: np.ndarray  # int32 (row, feature)
     code: np.ndarray  # int32 (row, categorical feature that ranks do not settle)
-    label: np.ndarray  # int32 per row: the class
+    class_index: np.ndarray  # int32 per row: the class
     group: np.ndarray  # int32 per row: rows of equal number are in conflict with the same rows
 
 
@@ -42,7 +42,7 @@ class BoxTree(NamedTuple):
 
     low: np.ndarray  # int32 (node, feature): the least of its rows
     high: np.ndarray  # int32 (node, feature): the largest of its rows
-    label: np.ndarray  # int32: the class of all its rows
+    class_index: np.ndarray  # int32: the class of all its rows
     first: np.ndarray  # int32: its first row
     last: np.ndarray  # int32: one past its last row
     after: np.ndarray  # int32: the node that follows its last descendant; a leaf's is the next one
@@ -78,7 +78,7 @@ def find_partner(left, right, boxes, categories, forest, row, node, partner, ope
     while node < boxes.after.shape[0]:
         if partner < 0:
             looked += 1
-            apart = (open_only and forest.n_open[node] == 0) or boxes.label[node] == left.label[row]
+            apart = (open_only and forest.n_open[node] == 0) or boxes.class_index[node] == left.class_index[row]
             if not apart:
                 for f in range(left.low.shape[1]):
                     if left.low[row, f] > boxes.high[node, f] or boxes.low[node, f] > left.high[row, f]:

@@ -41,7 +41,7 @@ class Budget:
 
 def find_ceilings(
     matrix: np.ndarray,
-    label: np.ndarray,
+    class_index: np.ndarray,
     reaches: Sequence[Reach],
     *,
     budget: Budget | None = None,
@@ -59,7 +59,7 @@ def find_ceilings(
     Parameters
     ----------
     matrix : ndarray of shape (n_rows, n_features), as `Schema.encode` returns it
-    label : ndarray of shape (n_rows,), the class index of each row
+    class_index : ndarray of shape (n_rows,), the class of each row
     reaches : sequence of Reach
         Attackers, each at least as strong as the one before. A category that is not in the schema is in conflict with
         nothing: it may stand for several.
@@ -78,8 +78,8 @@ def find_ceilings(
     interrupted : bool
         Whether Ctrl-C ended the work early.
     """
-    n_rows = len(label)
-    counts = np.bincount(label)
+    n_rows = len(class_index)
+    counts = np.bincount(class_index)
     if np.count_nonzero(counts) < 2:
         if progress is not None:
             progress(len(reaches) * n_rows, len(reaches) * n_rows)
@@ -87,7 +87,7 @@ def find_ceilings(
     budget = Budget() if budget is None else budget
     constant = counts.max() / n_rows
     lower, upper = np.full(len(reaches), constant), np.ones(len(reaches))
-    search = _MatchingSearch(matrix, label, reaches[len(reaches) // 2], budget, step)
+    search = _MatchingSearch(matrix, class_index, reaches[len(reaches) // 2], budget, step)
     for k, reach in enumerate(reaches):
         budget.begin(len(reaches) - k)
         if progress is not None:
@@ -112,17 +112,17 @@ class _MatchingSearch:
     sides: a matching is then twice a fractional matching of the rows.
     """
 
-    def __init__(self, matrix: np.ndarray, label: np.ndarray, typical: Reach, budget: Budget, step: int) -> None:
-        self.matrix, self.label, self.typical, self.budget, self.step = matrix, label, typical, budget, step
+    def __init__(self, matrix: np.ndarray, class_index: np.ndarray, typical: Reach, budget: Budget, step: int) -> None:
+        self.matrix, self.class_index, self.typical, self.budget, self.step = matrix, class_index, typical, budget, step
         self.progress: Callable[[float], object] = lambda share: None
-        counts = np.bincount(label)
+        counts = np.bincount(class_index)
         present = np.flatnonzero(counts)
         self.is_doubled = len(present) > 2
         if self.is_doubled:
-            left = right = np.arange(len(label))
+            left = right = np.arange(len(class_index))
         else:
             few, many = present[np.argsort(counts[present], kind="stable")]
-            left, right = np.flatnonzero(label == few), np.flatnonzero(label == many)
+            left, right = np.flatnonzero(class_index == few), np.flatnonzero(class_index == many)
         self.sides = left, right
         self.boxes: BoxTree | None = None
         self.matching = Matching(*(np.full(len(rows), -1, dtype=np.int32) for rows in self.sides))
@@ -131,11 +131,11 @@ class _MatchingSearch:
 
     def bounds(self) -> tuple[float, float]:
         """Return the ceiling, or two numbers between which it is, for the last attacker that was looked at."""
-        n_rows, matched = len(self.label), int((self.matching.right_of >= 0).sum())
+        n_rows, matched = len(self.class_index), int((self.matching.right_of >= 0).sum())
         most = matched if self.is_maximum else min(len(self.isolated) - int(self.isolated.sum()), len(self.sides[1]))
         if self.is_doubled:
             matched, most = (matched + 1) // 2, (most + 1) // 2
-        constant = np.bincount(self.label).max() / n_rows
+        constant = np.bincount(self.class_index).max() / n_rows
         return max((n_rows - most) / n_rows, constant), (n_rows - matched) / n_rows
 
     def run(self, reach: Reach) -> None:
@@ -156,9 +156,9 @@ class _MatchingSearch:
             return False
         if self.boxes is None:
             left, right = self.sides
-            right, self.boxes = order_rows(self.matrix, right, self.label, self.typical)
+            right, self.boxes = order_rows(self.matrix, right, self.class_index, self.typical)
             self.sides = left, right
-        graph = build_graph(self.matrix, self.sides, self.label, reach, self.boxes)
+        graph = build_graph(self.matrix, self.sides, self.class_index, reach, self.boxes)
         forest = _make_forest(graph)
         if not self._match_greedily(graph, forest):
             return False

@@ -30,19 +30,21 @@ class ConflictGraph(NamedTuple):
     categories: Categories
 
 
-def order_rows(matrix: np.ndarray, rows: np.ndarray, label: np.ndarray, reach: Reach) -> tuple[np.ndarray, BoxTree]:
+def order_rows(
+    matrix: np.ndarray, rows: np.ndarray, class_index: np.ndarray, reach: Reach
+) -> tuple[np.ndarray, BoxTree]:
     """Return the rows of the right side in the order of a box tree, and that tree, whose boxes are still empty.
 
     Each class has a tree of its own. A node is cut in two where rows like its own can best be told apart.
     """
-    low, high = reach.box(np.nan_to_num(matrix[rows]), label[rows])
+    low, high = reach.box(np.nan_to_num(matrix[rows]), class_index[rows])
     for j, table in enumerate(reach.categories):
         if table is not None and not _is_fixed(table):  # codes are no order, and a node is not cut by them
             low[:, j], high[:, j] = -np.inf, np.inf
     order: list[np.ndarray] = []
     nodes: list[tuple[int, ...]] = []  # class, first, last, parent
-    for k in np.unique(label[rows]).tolist():
-        members = np.flatnonzero(label[rows] == k)
+    for k in np.unique(class_index[rows]).tolist():
+        members = np.flatnonzero(class_index[rows] == k)
         _cut_in_two(low, high, members, k, sum(map(len, order)), nodes)
         order.append(members)
     class_of, first, last, parent = np.array(nodes, dtype=np.int32).T.copy()
@@ -55,7 +57,7 @@ def order_rows(matrix: np.ndarray, rows: np.ndarray, label: np.ndarray, reach: R
 
 
 def _cut_in_two(
-    low: np.ndarray, high: np.ndarray, members: np.ndarray, label: int, start: int, nodes: list[tuple[int, ...]]
+    low: np.ndarray, high: np.ndarray, members: np.ndarray, class_index: int, start: int, nodes: list[tuple[int, ...]]
 ) -> None:
     """Append the nodes of one class's tree, and put its rows into their order."""
     waiting = [(0, len(members), -1)]
@@ -67,7 +69,7 @@ def _cut_in_two(
             middle = first + int(goes_left.sum())
             members[first:last] = np.concatenate([rows[goes_left], rows[~goes_left]])
             waiting += [(middle, last, len(nodes)), (first, middle, len(nodes))]
-        nodes.append((label, start + first, start + last, parent))
+        nodes.append((class_index, start + first, start + last, parent))
 
 
 def _choose_left(low: np.ndarray, high: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -95,7 +97,7 @@ def _choose_left(low: np.ndarray, high: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def build_graph(
-    matrix: np.ndarray, sides: tuple[np.ndarray, np.ndarray], label: np.ndarray, reach: Reach, boxes: BoxTree
+    matrix: np.ndarray, sides: tuple[np.ndarray, np.ndarray], class_index: np.ndarray, reach: Reach, boxes: BoxTree
 ) -> ConflictGraph:
     """Return the conflicts between two sets of rows of a matrix; those of the second are in the order of `boxes`."""
     features: list[Ends] = []
@@ -103,10 +105,10 @@ def build_graph(
     relations = []
     for j, table in enumerate(reach.categories):
         if table is None:
-            low, high = reach.select(np.array([j])).box(matrix[:, [j]], label)
+            low, high = reach.select(np.array([j])).box(matrix[:, [j]], class_index)
             features.append(_rank_ends(*(end[rows, 0] for rows in sides for end in (low, high))))
             continue
-        columns, attacks = [matrix[rows, j] for rows in sides], [reach.attacks[label[rows]] for rows in sides]
+        columns, attacks = [matrix[rows, j] for rows in sides], [reach.attacks[class_index[rows]] for rows in sides]
         (ours, theirs), own_codes, relation = _relate_categories(columns, attacks, table)
         features.append(Ends(ours, ours, theirs, theirs))
         if relation is not None:
@@ -118,8 +120,8 @@ def build_graph(
     size = np.array([len(relation) for relation in relations], dtype=np.int64)
     flat = np.concatenate([relation.ravel() for relation in relations]) if relations else np.empty(0, dtype=bool)
     categories = Categories(flat, np.cumsum(size**2) - size**2, size)
-    left = _make_places([ends[:2] for ends in features], codes[0], label[sides[0]])
-    right = _make_places([ends[2:] for ends in features], codes[1], label[sides[1]])
+    left = _make_places([ends[:2] for ends in features], codes[0], class_index[sides[0]])
+    right = _make_places([ends[2:] for ends in features], codes[1], class_index[sides[1]])
     return ConflictGraph(left, right, _fit_boxes(boxes, right), categories)
 
 
@@ -147,15 +149,15 @@ def _take_sample(rows: np.ndarray) -> np.ndarray:
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.intp)]
 
 
-def _make_places(features: Sequence[tuple], codes: Sequence[np.ndarray], label: np.ndarray) -> Places:
+def _make_places(features: Sequence[tuple], codes: Sequence[np.ndarray], class_index: np.ndarray) -> Places:
     """Put the rows of one side together, feature by feature."""
-    none = np.empty((len(label), 0), dtype=np.int32)
+    none = np.empty((len(class_index), 0), dtype=np.int32)
     low, high, code = (
         np.column_stack(columns).astype(np.int32) if columns else none
         for columns in ([low for low, _ in features], [high for _, high in features], codes)
     )
-    label = label.astype(np.int32)
-    return Places(low, high, code, label, _number_groups(np.column_stack([low, high, code, label])))
+    class_index = class_index.astype(np.int32)
+    return Places(low, high, code, class_index, _number_groups(np.column_stack([low, high, code, class_index])))
 
 
 def _rank_ends(low_left: np.ndarray, high_left: np.ndarray, low_right: np.ndarray, high_right: np.ndarray) -> Ends:
