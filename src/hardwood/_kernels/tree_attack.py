@@ -21,7 +21,7 @@ class Target(NamedTuple):
     trees: Trees
     parent: np.ndarray  # int64 per node, -1 for the root
     contradicts: np.ndarray  # bool per node: whether no value of its parent's feature passes all the splits down to it
-    label: np.ndarray  # int64 per node: the class it would predict
+    class_index: np.ndarray  # int64 per node: the class it would predict
 
 
 class CategoryReach(NamedTuple):
@@ -120,7 +120,7 @@ def _next_child(target, path, level, value):
 
 
 @inner
-def _search(target, categories, x, low, high, label, norm, weight, path, point, example):
+def _search(target, categories, x, low, high, class_index, norm, weight, path, point, example):
     """Find the nearest example of one row; whether there is one. `point` is scratch and starts as the row."""
     trees = target.trees
     best, found = np.inf, False
@@ -130,7 +130,7 @@ def _search(target, categories, x, low, high, label, norm, weight, path, point, 
         node = path.node[level]
         feature = trees.nodes[node].feature
         if feature < 0:
-            if target.label[node] != label:
+            if target.class_index[node] != class_index:
                 best, found = path.cost[level], True
                 for j in range(point.shape[0]):
                     example[j] = point[j]
@@ -159,8 +159,8 @@ def _search(target, categories, x, low, high, label, norm, weight, path, point, 
 
 
 @kernel(about="the exact attack on one tree", seconds=0.7)
-def attack_rows(target, categories, X, low, high, moves, label, norm, weight, path, point, found, X_adv):
-    """For each row, find the nearest point in reach that the tree gives another class than `label`.
+def attack_rows(target, categories, X, low, high, moves, class_index, norm, weight, path, point, found, X_adv):
+    """For each row, find the nearest point in reach that the tree gives another class than `class_index`.
 
     low, high : float64 (row, feature), the reach. moves : bool per row, whether the row may be moved at all.
     found : bool per row. X_adv : float64 (row, feature), the examples; untouched where there is none.
@@ -168,7 +168,7 @@ def attack_rows(target, categories, X, low, high, moves, label, norm, weight, pa
     for row in range(X.shape[0]):
         for j in range(X.shape[1]):
             point[j] = X[row, j]
-        if target.label[find_leaf(target.trees, X, row, 0)] != label[row]:
+        if target.class_index[find_leaf(target.trees, X, row, 0)] != class_index[row]:
             found[row] = True
             for j in range(X.shape[1]):
                 X_adv[row, j] = X[row, j]
@@ -179,7 +179,7 @@ def attack_rows(target, categories, X, low, high, moves, label, norm, weight, pa
                 X[row],
                 low[row],
                 high[row],
-                label[row],
+                class_index[row],
                 norm,
                 weight,
                 path,

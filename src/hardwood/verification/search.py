@@ -260,7 +260,7 @@ class RowSearch:
         low, high, allowed = box or (*self._reach.box(x, class_index), self._reach.open_codes(x, class_index))
         scale = 2.0 ** find_exponent(guess)
         each = _UNKNOWN.repeat(len(x))
-        each["label"], each["guess"] = class_index, (guess * scale) ** 2 if self._norm == 2 else guess * scale
+        each["class_index"], each["guess"] = class_index, (guess * scale) ** 2 if self._norm == 2 else guess * scale
         example = np.empty(x.shape)
         example.fill(np.nan)
         rounding = self._prepared.rounding

@@ -144,7 +144,7 @@ def _try_point(model, task, row, search, level, additive):
         write_point(model, search.axes, x, example)
         return NONE
     write_point(model, search.axes, x, search.point)
-    if predict_point(model, search.point, search.output) != task.each[row].label:
+    if predict_point(model, search.point, search.output) != task.each[row].class_index:
         if goal == ANY:
             copy_point(search.point, example)
             return FOUND
@@ -305,5 +305,5 @@ def branch_row(model, task, row, rival, search):
     if status in (FOUND, NONE):
         row, rival = settle_rival(model, task, row, rival, status, search)
     elif status != CROWDED:
-        note(task, search, np.int64(UNFINISHED), rival == find_last_rival(model, task.each[row].label), row)
+        note(task, search, np.int64(UNFINISHED), rival == find_last_rival(model, task.each[row].class_index), row)
     return status, np.int64(row), np.int64(rival)

@@ -108,15 +108,15 @@ def find_class(output, limit):
 
 
 @inner
-def find_margin(output, limit, label):
-    """How far the label is ahead of the best other class, before the division."""
+def find_margin(output, limit, class_index):
+    """How far the class is ahead of the best other class, before the division."""
     if output.shape[0] == 1:
-        return limit - output[0] if label == 0 else output[0] - limit
+        return limit - output[0] if class_index == 0 else output[0] - limit
     rival = -np.inf
     for k in range(output.shape[0]):
-        if k != label:
+        if k != class_index:
             rival = max(rival, output[k])
-    return output[label] - rival
+    return output[class_index] - rival
 
 
 @inner

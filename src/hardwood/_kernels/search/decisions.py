@@ -38,7 +38,7 @@ def _look(model, task, row, search):
         question.target = np.nextafter(reached, np.inf)
         write_point(model, search.axes, task.x[row], task.example[row])
         return UNFINISHED
-    if reached < question.target or not is_answer(model, task.x[row], search, task.each[row].label):
+    if reached < question.target or not is_answer(model, task.x[row], search, task.each[row].class_index):
         return UNFINISHED
     copy_point(search.point, task.example[row])
     return FOUND

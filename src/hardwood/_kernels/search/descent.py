@@ -20,7 +20,7 @@ CLOSE = 0.02  # once a radius is this near to one that failed, it is reduced ste
 class Goal(NamedTuple):
     """What is asked of a row: another class than this, at the least distance."""
 
-    label: int
+    class_index: int
     norm: int
     weight: np.ndarray  # float64 per feature: what a unit of change costs
 
@@ -87,7 +87,7 @@ def _best_move(grid, row, cells, goal, spare, scratch):
     """
     scan(grid, row, cells, -1, scratch)
     output, moved, change, price = scratch.output, scratch.moved, scratch.change, scratch.price
-    margin = find_margin(output, grid.limit, goal.label)
+    margin = find_margin(output, grid.limit, goal.class_index)
     feature, target = np.int64(-1), np.int64(0)
     best_flips, best_score, best_price = False, -np.inf, np.inf
     for j in range(cells.shape[0]):
@@ -101,13 +101,13 @@ def _best_move(grid, row, cells, goal, spare, scratch):
                 change[slot + cell, k] = 0.0
             if cell == cells[j] or cell > row.last[j] or not _is_open(grid, row, j, cell):
                 continue
-            gain = margin - find_margin(moved, grid.limit, goal.label)
+            gain = margin - find_margin(moved, grid.limit, goal.class_index)
             if not gain > grid.doubt:
                 continue
             extra = _cost(goal, j, price[slot + cell]) - before
             if not extra < spare:
                 continue
-            flips = goal.norm != INF and find_class(moved, grid.limit) != goal.label
+            flips = goal.norm != INF and find_class(moved, grid.limit) != goal.class_index
             if flips:
                 score = -extra
             elif goal.norm == INF:
@@ -124,16 +124,16 @@ def _best_move(grid, row, cells, goal, spare, scratch):
 @inner
 def _descend(grid, row, cells, goal, budget, scratch):
     """Move a point until it gets another class; whether it does so for a total below `budget`."""
-    found = settle(grid, cells, scratch) != goal.label
+    found = settle(grid, cells, scratch) != goal.class_index
     while not found:
-        margin = find_margin(scratch.output, grid.limit, goal.label)
+        margin = find_margin(scratch.output, grid.limit, goal.class_index)
         spare = budget if goal.norm == INF else budget - _total(goal, grid.slot, scratch.price, cells)
         feature, cell = _best_move(grid, row, cells, goal, spare, scratch)
         if feature < 0:
             return False
         cells[feature] = cell
-        found = settle(grid, cells, scratch) != goal.label
-        if not (found or find_margin(scratch.output, grid.limit, goal.label) < margin):
+        found = settle(grid, cells, scratch) != goal.class_index
+        if not (found or find_margin(scratch.output, grid.limit, goal.class_index) < margin):
             return False  # the gain was rounding
     return goal.norm == INF or _total(goal, grid.slot, scratch.price, cells) < budget
 
@@ -154,10 +154,10 @@ def _pull_back(grid, row, cells, goal, j, scratch):
             change[slot + cell, k] = 0.0
         if cell <= row.last[j] and _is_open(grid, row, j, cell):
             price = scratch.price[slot + cell]
-            if price < least and find_class(moved, grid.limit) != goal.label:
+            if price < least and find_class(moved, grid.limit) != goal.class_index:
                 best, least = cell, price
     cells[j] = best
-    if best != here and settle(grid, cells, scratch) == goal.label:
+    if best != here and settle(grid, cells, scratch) == goal.class_index:
         cells[j] = here  # it was rounding
 
 
@@ -258,7 +258,7 @@ def _shrink_radius(grid, row, goal, points, scratch):
 @inner
 def _find_start(grid, row, goal, start, guess, points, scratch):
     """Find an example to make nearer: one that is near in the L-infinity norm, or by the price, or by the margin."""
-    free = Goal(goal.label, np.int64(INF), goal.weight)
+    free = Goal(goal.class_index, np.int64(INF), goal.weight)
     if start == 0:
         found = _widen(grid, row, free, guess, points, scratch)
         if found:
@@ -280,41 +280,41 @@ def _write(grid, row, cells, example):
 
 
 @kernel(about="the attack by coordinates", seconds=0.6)
-def attack_coordinates(grid, rows, label, weight, points, scratch, found, example):
+def attack_coordinates(grid, rows, class_index, weight, points, scratch, found, example):
     """For each row, change one feature after the other until the class changes; then put back what is not needed."""
     cells = points.best
-    for index in range(label.shape[0]):
+    for index in range(class_index.shape[0]):
         row = _take_row(rows, index)
         _set_prices(grid, row, weight, scratch.price)
         _copy(row.own, cells)
-        found[index] = _descend(grid, row, cells, Goal(label[index], np.int64(INF), weight), np.inf, scratch)
+        found[index] = _descend(grid, row, cells, Goal(class_index[index], np.int64(INF), weight), np.inf, scratch)
         if found[index]:
             for j in range(cells.shape[0]):
                 here = cells[j]
                 cells[j] = row.own[j]
-                if here != cells[j] and settle(grid, cells, scratch) == label[index]:
+                if here != cells[j] and settle(grid, cells, scratch) == class_index[index]:
                     cells[j] = here
             _write(grid, row, cells, example[index])
 
 
 @kernel(about="the attack by the lowest margin", seconds=0.6)
-def attack_deeply(grid, rows, label, weight, points, scratch, found, example):
+def attack_deeply(grid, rows, class_index, weight, points, scratch, found, example):
     """For each row, change one feature after the other as long as that lowers the margin; what is wrong stays."""
     cells = points.best
-    for index in range(label.shape[0]):
+    for index in range(class_index.shape[0]):
         row = _take_row(rows, index)
         _set_prices(grid, row, weight, scratch.price)
-        goal = Goal(label[index], np.int64(INF), weight)
+        goal = Goal(class_index[index], np.int64(INF), weight)
         _copy(row.own, cells)
-        found[index] = wrong = settle(grid, cells, scratch) != label[index]
+        found[index] = wrong = settle(grid, cells, scratch) != class_index[index]
         while not wrong:
-            margin = find_margin(scratch.output, grid.limit, label[index])
+            margin = find_margin(scratch.output, grid.limit, class_index[index])
             feature, cell = _best_move(grid, row, cells, goal, np.inf, scratch)
             if feature < 0:
                 break
             here, cells[feature] = cells[feature], cell
-            changed = settle(grid, cells, scratch) != label[index]
-            if not find_margin(scratch.output, grid.limit, label[index]) < margin:
+            changed = settle(grid, cells, scratch) != class_index[index]
+            if not find_margin(scratch.output, grid.limit, class_index[index]) < margin:
                 cells[feature] = here  # the gain was rounding
                 break
             found[index] = changed
@@ -323,12 +323,12 @@ def attack_deeply(grid, rows, label, weight, points, scratch, found, example):
 
 
 @kernel(about="the heuristic attack", seconds=5.3)
-def attack_nearby(grid, rows, label, norm, weight, guess, points, scratch, found, example):
+def attack_nearby(grid, rows, class_index, norm, weight, guess, points, scratch, found, example):
     """For each row, find an example and bring it as near to it as local moves can; from several starts."""
-    for index in range(label.shape[0]):
+    for index in range(class_index.shape[0]):
         row = _take_row(rows, index)
         _set_prices(grid, row, weight, scratch.price)
-        goal = Goal(label[index], norm, weight)
+        goal = Goal(class_index[index], norm, weight)
         nearest = np.inf
         for start in range(1 if norm == INF else 3):
             if not _find_start(grid, row, goal, start, guess, points, scratch):

@@ -40,12 +40,12 @@ def _improve(model, task, row, search, fresh):
     From the row itself, if `fresh`; otherwise from where the last look ended.
     """
     question, radius = search.question[0], search.radius[0]
-    x, label = task.x[row], task.each[row].label
+    x, class_index = task.x[row], task.each[row].class_index
     additive = task.norm != INFINITY_NORM
     start(model, search, fresh)
     total, _, _ = measure_moves(model, search, NEARBY)
     reached = climb(model, search, total, question.target, task.settings.move_share if additive else 0.0)
-    if reached < question.target or not is_answer(model, x, search, label):
+    if reached < question.target or not is_answer(model, x, search, class_index):
         return False
     cost = add_costs(search, additive)
     if cost < radius.best:
@@ -54,7 +54,7 @@ def _improve(model, task, row, search, fresh):
         task.each[row].status = FOUND
     if additive:
         cost = descend(model, search, question.target, additive)
-        if cost < radius.best and is_answer(model, x, search, label):
+        if cost < radius.best and is_answer(model, x, search, class_index):
             radius.best = cost
             copy_point(search.point, task.example[row])
     return True

@@ -24,9 +24,9 @@ from hardwood._kernels.search.state import (
 
 ROW = np.dtype(
     [
-        ("label", np.int64),
+        ("class_index", np.int64),
         ("status", np.int64),  # FOUND, NONE, or as it was
-        ("bound", np.float64),  # an upper bound of the lead of another class over the label; or of the sum
+        ("bound", np.float64),  # an upper bound of the lead of another class over its own; or of the sum
         ("guess", np.float64),  # the cost to begin with
         ("certified", np.float64),  # a cost below which there is no example
         ("is_extreme", np.int64),  # whether the example costs so little or so much that costs near to it may be lost
@@ -60,8 +60,8 @@ class Task(NamedTuple):
 
 
 @part
-def set_up(model, task, label, rival, question):
-    """Note how to ask whether `rival` can beat `label`: which outputs count, and the least sum of leaf values.
+def set_up(model, task, class_index, rival, question):
+    """Note how to ask whether `rival` can beat `class_index`: which outputs count, and the least sum of leaf values.
 
     Leaf values are multiples of the step, and their sums come in strides, so the least sum is the next one. What few
     leaves of other values there are count for more than they are worth: so much that sums with them come in strides,
@@ -69,12 +69,12 @@ def set_up(model, task, label, rival, question):
     """
     if model.base_score.shape[0] == 1:
         # One output: class 1 iff it is greater than the cut.
-        question.plus, question.minus = (np.int64(0), np.int64(-1)) if label == 0 else (np.int64(-1), np.int64(0))
-        limit, beats = (model.least_rise, False) if label == 0 else (model.least_fall, True)
+        question.plus, question.minus = (np.int64(0), np.int64(-1)) if class_index == 0 else (np.int64(-1), np.int64(0))
+        limit, beats = (model.least_rise, False) if class_index == 0 else (model.least_fall, True)
     else:
-        limit = model.base_score[label] - model.base_score[rival]
-        question.plus, question.minus = np.int64(rival), np.int64(label)
-        beats = rival < label  # of equal outputs the first wins
+        limit = model.base_score[class_index] - model.base_score[rival]
+        question.plus, question.minus = np.int64(rival), np.int64(class_index)
+        beats = rival < class_index  # of equal outputs the first wins
     question.limit, question.target, question.least_worth = limit, limit - task.doubt, -np.inf
     question.step, question.stride, question.vote = task.step, task.stride, task.vote
     question.excess = 2.0 * task.doubt
@@ -89,10 +89,10 @@ def set_up(model, task, label, rival, question):
 
 
 @inner
-def is_answer(model, x, search, label):
+def is_answer(model, x, search, class_index):
     """Write down the point of the chosen cells; whether the model gives it another class."""
     write_point(model, search.axes, x, search.point)
-    return predict_point(model, search.point, search.output) != label
+    return predict_point(model, search.point, search.output) != class_index
 
 
 @inner
@@ -122,10 +122,10 @@ def list_leaves(model, task, search):
 
 
 @part
-def find_last_rival(model, label):
-    """The last class that may beat the label; 0 if there is one output."""
+def find_last_rival(model, class_index):
+    """The last class that may beat a class; 0 if there is one output."""
     n_outputs = model.base_score.shape[0]
-    return n_outputs - 1 - (label == n_outputs - 1 and n_outputs > 1)
+    return n_outputs - 1 - (class_index == n_outputs - 1 and n_outputs > 1)
 
 
 @inner
@@ -153,7 +153,7 @@ def note(task, search, status, is_last, row):
 def settle_rival(model, task, row, rival, status, search):
     """Write down that a rival can win (FOUND) or cannot (NONE); the row and rival that come next."""
     here = task.each[row]
-    is_last = rival == find_last_rival(model, here.label)
+    is_last = rival == find_last_rival(model, here.class_index)
     note(task, search, status, is_last, row)
     if status == FOUND:
         here.status = FOUND
@@ -168,12 +168,12 @@ def settle_rival(model, task, row, rival, status, search):
 
 @part
 def begin_rival(model, task, row, rival, search):
-    """Set up the question about a rival, the next one if this is the label itself; which one it is."""
-    progress, radius, label = search.progress[0], search.radius[0], task.each[row].label
+    """Set up the question about a rival, the next one if this is the row's own class; which one it is."""
+    progress, radius, class_index = search.progress[0], search.radius[0], task.each[row].class_index
     if rival == 0:
         radius.best, progress.earlier = np.inf, -np.inf
-    if model.base_score.shape[0] > 1 and rival == label:
+    if model.base_score.shape[0] > 1 and rival == class_index:
         rival += 1
-    set_up(model, task, label, rival, search.question[0])
+    set_up(model, task, class_index, rival, search.question[0])
     radius.without = 0.0
     return np.int64(rival)
