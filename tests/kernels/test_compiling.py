@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hardwood
 from hardwood._kernels import compiling, storage
+from hardwood._kernels.compiling import record_type
 
 SOURCES = Path(hardwood.__file__).parent / "_kernels"
 MACHINERY = ("__init__.py", "compiling.py", "sources.py", "storage.py")
@@ -342,3 +344,23 @@ def test_every_kernel_says_what_it_is() -> None:
         for statement in ast.walk(ast.parse(path.read_text())):
             for decorator in getattr(statement, "decorator_list", []):
                 assert not (isinstance(decorator, ast.Name) and decorator.id == "kernel"), f"{path}: {statement.name}"
+
+
+def test_records_are_the_same_compiled_or_not() -> None:
+    """Fields are attributes in Python, too, nested ones included, and writing to one writes to the array."""
+    point = record_type([("flag", np.int8), ("cost", np.float64)], align=True)
+    records = np.zeros(2, dtype=record_type([("number", np.int32), ("point", point)], align=True))
+    here = records[1]
+    here.number, here.point.cost = 3, 0.5
+    assert records["number"].tolist() == [0, 3]
+    assert records["point"]["cost"].tolist() == [0.0, 0.5]
+    assert point.isalignedstruct
+    assert point.itemsize == 16
+    assert records.dtype.isalignedstruct
+
+
+@pytest.mark.parametrize("name", ["size", "sum", "data", "T"])
+def test_a_field_may_not_hide_behind_an_attribute(name: str) -> None:
+    """`MARGINAL` had a field called sum: compiled it was a number, interpreted a method."""
+    with pytest.raises(ValueError, match=f"called {name}$"):
+        record_type([(name, np.float64)])

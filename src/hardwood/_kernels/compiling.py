@@ -11,7 +11,7 @@ Whoever waits for the compiler is told what for, and about how long, by a line o
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -122,6 +122,17 @@ def settle_types(dispatcher: Any, *arguments: Any) -> Callable:
     signature = tuple(typeof(argument) for argument in arguments)
     known = dispatcher.overloads.get(signature)
     return dispatcher.compile(signature) if known is None else known.entry_point
+
+
+def record_type(fields: Sequence[tuple[str, Any]], *, align: bool = False) -> np.dtype:
+    """Return the type of records whose fields are attributes in Python, too: kernels then run without being compiled.
+
+    A field may not have the name of an attribute that NumPy's records have themselves (``size``, ``sum``, ``min``).
+    """
+    taken = [name for name, *_ in fields if hasattr(np.record, name)]
+    if taken:
+        raise ValueError(f"fields: NumPy's records have attributes of their own called {', '.join(taken)}")
+    return np.dtype((np.record, np.dtype(list(fields), align=align)))
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

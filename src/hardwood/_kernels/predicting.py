@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.compiling import inner, kernel, record_type
 
 TOGETHER = 32  # rows that go down a tree side by side
 
 
 # What decides where a row goes, as the fields of the same names of a TreeEnsemble: of a node all in one place.
-NODE = np.dtype(
+NODE = record_type(
     [
         ("threshold", np.float64),
         ("feature", np.int32),
@@ -21,7 +21,6 @@ NODE = np.dtype(
     ],
     align=True,
 )
-NODE = np.dtype((np.record, NODE))  # so that fields are attributes in Python, too
 
 
 class Trees(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner, part, record_type
 from hardwood._kernels.grow.criteria import gain
 from hardwood._kernels.grow.nodes import Totals
 
@@ -31,7 +31,7 @@ MOVE, ROWS, STAY = 0, 2, 4
 # gain, its orientation, and the best gain of a set that would leave a child too few rows.
 GAIN, ORIENTATION, REFUSED = 4, 5, 6
 
-CATEGORY = np.dtype(
+CATEGORY = record_type(
     [
         ("in_play", np.int64),  # whether a sample of the node can sit at it
         ("places", np.int64),  # at how many categories its movers can sit
@@ -42,7 +42,6 @@ CATEGORY = np.dtype(
         ("best", np.int64),  # is there in the best set
     ]
 )
-CATEGORY = np.dtype((np.record, CATEGORY))  # so that fields are attributes in Python, too
 
 
 class Partition(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.compiling import inner, kernel, part, record_type
 from hardwood._kernels.grow.categories import GAIN, ORIENTATION, ROWS, STAY, Goal, best_partition
 from hardwood._kernels.grow.nodes import Totals, draw_features, is_open
 from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK
@@ -19,7 +19,7 @@ STAYS_RIGHT, IDLE = 1 << 1, 1 << 4
 
 
 # A feature's categories: how many, the code for unseen ones included (0 = numerical), and where `reach` has its matrix.
-SPAN = np.dtype((np.record, [("n_categories", np.int64), ("start", np.int64)]))
+SPAN = record_type([("n_categories", np.int64), ("start", np.int64)])
 
 
 class Categories(NamedTuple):

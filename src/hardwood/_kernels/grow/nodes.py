@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64, uint64
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner, part, record_type
 
 # One record instead of many arrays: what a kernel is handed is what it has to be compiled for.
-NODE = np.dtype(
+NODE = record_type(
     [
         ("feature", np.int64),  # the split found; -1 where none is worth it
         ("threshold", np.float64),
@@ -26,7 +26,6 @@ NODE = np.dtype(
         ("seed", np.uint64),
     ]
 )
-NODE = np.dtype((np.record, NODE))  # so that fields are attributes in Python, too
 
 
 class Totals(NamedTuple):

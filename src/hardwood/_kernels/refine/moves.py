@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.compiling import inner, kernel, record_type
 from hardwood._kernels.refine.tree import FREE, N_CHANGES, N_FREE, N_LEAVES, NOWHERE, trace_categories
 
 # What can become of a node.
 KEEP, LEAF, CHILD, SPLIT = 0, 1, 2, 3
 
-MOVE = np.dtype(
+MOVE = record_type(
     [
         ("loss", np.float64),  # with the price of its leaves
         ("width", np.float64),  # of the plateau of thresholds with this loss

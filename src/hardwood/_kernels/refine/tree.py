@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.compiling import inner, kernel, record_type
 
 FREE = -2  # the parent of a node that is not in use
 NOWHERE, ROOT = np.int64(-1), np.int64(0)  # no node, and the first; typed, so that nothing is compiled for constants
 # What `Tree.sizes` holds.
 N_FREE, N_LEAVES, N_CHANGES = 0, 1, 2
 
-NODE = np.dtype(
+NODE = record_type(
     [
         ("parent", np.int64),  # -1 = root
         ("left", np.int64),

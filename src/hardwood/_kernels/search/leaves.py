@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner, part, record_type
 from hardwood._kernels.predicting import Trees, goes_left, in_left_set
 
 MISSING = -1  # the cell of a value that is missing
@@ -17,10 +17,11 @@ MISSING = -1  # the cell of a value that is missing
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
-BOUND = np.dtype([("axis", np.int32), ("first", np.int32), ("last", np.int32)])  # a leaf's first and last cell
+_CELLS = [("axis", np.int32), ("first", np.int32), ("last", np.int32)]
+BOUND = record_type(_CELLS)  # a leaf's first and last cell
 # The same before a row is known: the axis is a feature; for a categorical one, where its bool set is in `sets` (or -1).
-SIDE = np.dtype([*BOUND.descr, ("set", np.int32)])
-LEAF = np.dtype(
+SIDE = record_type([*_CELLS, ("set", np.int32)])
+LEAF = record_type(
     [
         ("value", np.float64),  # what it counts for: its worth, maybe rounded up
         ("worth", np.float64),
@@ -29,8 +30,8 @@ LEAF = np.dtype(
         ("node", np.int32),
     ]
 )
-STEP = np.dtype([("node", np.int32), ("axis", np.int32)])  # a node to visit; see single_moves
-FEATURE = np.dtype(
+STEP = record_type([("node", np.int32), ("axis", np.int32)])  # a node to visit; see single_moves
+FEATURE = record_type(
     [
         ("threshold_start", np.int64),  # where its thresholds are among those of all features
         ("threshold_end", np.int64),

@@ -174,7 +174,7 @@ def _tabulate_runs(search, here):
     marginals, runs = search.marginals, search.runs
     n = here.high - here.low + 1
     for c in range(n):
-        runs[np.uintp(c)] = marginals[np.uintp(here.start + here.low + c)].sum
+        runs[np.uintp(c)] = marginals[np.uintp(here.start + here.low + c)].total
     length, row = 1, 0
     while 2 * length <= n:
         for c in range(n - 2 * length + 1):
@@ -236,7 +236,7 @@ def _add_marginals(search, axis, bound):
     here, progress = search.axes[axis], search.progress[0]
     n_pairs, rest = 0, bound - here.dual.collected
     for cell in range(here.start + here.low, here.start + here.high + 1):
-        marginals[np.uintp(cell)].sum = marginals[np.uintp(cell)].collected = 0.0
+        marginals[np.uintp(cell)].total = marginals[np.uintp(cell)].collected = 0.0
     p = np.int64(here.dual.pair)
     while p >= 0:
         pair = pairs[np.uintp(p)]
@@ -250,7 +250,7 @@ def _add_marginals(search, axis, bound):
             for i in range(pair.low, pair.high + 1):
                 interval = intervals[np.uintp(i)]
                 first = interval.first if interval.first > here.low else here.low
-                marginals[np.uintp(here.start + first)].sum += interval.marginal - before
+                marginals[np.uintp(here.start + first)].total += interval.marginal - before
                 before = interval.marginal
         p = np.int64(pair.following)
     return n_pairs, rest
@@ -267,9 +267,9 @@ def _ascend_axis(search, axis, bound, error):
     least = _find_least(search) - error - rest
     for cell in range(here.low, here.high + 1):
         at = np.uintp(here.start + cell)
-        running += marginals[at].sum
+        running += marginals[at].total
         left = running - price * search.cells[at].cost if price > 0.0 else running
-        marginals[at].sum = left
+        marginals[at].total = left
         if left >= least:
             first = min(first, cell)
             last = cell

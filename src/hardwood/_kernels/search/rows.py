@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner, part, record_type
 from hardwood._kernels.search.leaves import collect, list_active, locate, open_trees, predict_point
 from hardwood._kernels.search.radius import SAFE_COST, limit_radius
 from hardwood._kernels.search.state import (
@@ -22,7 +22,7 @@ from hardwood._kernels.search.state import (
     write_point,
 )
 
-ROW = np.dtype(
+ROW = record_type(
     [
         ("class_index", np.int64),
         ("status", np.int64),  # FOUND, NONE, or as it was

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, part
+from hardwood._kernels.compiling import inner, part, record_type
 from hardwood._kernels.search.leaves import MISSING
 
 # Constants have one type with what they stand in for: otherwise functions would be compiled for both.
@@ -27,7 +27,7 @@ LISTING, FRESH, BOUNDED, BACK = 0, 1, 2, 3
 MAX_INTERVALS = 64
 
 # Scratch of one phase on one axis. Lists of axes are kept in these records too: the i-th entry is in record i.
-PROBE = np.dtype(
+PROBE = record_type(
     [
         ("first", np.int32),  # the common box of the best leaves
         ("last", np.int32),
@@ -40,7 +40,7 @@ PROBE = np.dtype(
     ],
     align=True,
 )
-MOVE = np.dtype(
+MOVE = record_type(
     [
         ("gain", np.float64),  # of the best move on this axis,
         ("cell", np.int32),  # which goes to this cell,
@@ -49,7 +49,7 @@ MOVE = np.dtype(
     ],
     align=True,
 )
-AXIS_DUAL = np.dtype(
+AXIS_DUAL = record_type(
     [
         ("pair", np.int64),  # the first of its (tree, axis) pairs, or -1
         ("collected", np.float64),  # the largest sum of multipliers in one of its cells, less the cell's price
@@ -59,7 +59,7 @@ AXIS_DUAL = np.dtype(
     align=True,
 )
 # An axis (numerical features come first, then categories): where one row is on it, and the cells it can be moved to.
-AXIS = np.dtype(
+AXIS = record_type(
     [
         ("start", np.int64),  # where its cells begin, among those of all axes
         ("own", np.int32),  # the row's cell
@@ -76,7 +76,7 @@ AXIS = np.dtype(
     ],
     align=True,
 )
-LEVEL = np.dtype(
+LEVEL = record_type(
     [
         ("mark", np.int64),  # its first mark
         ("n_trees", np.int64),  # with several leaves left
@@ -92,8 +92,8 @@ LEVEL = np.dtype(
         ("trail", np.int64),  # how many changes had been made to the box
     ]
 )
-CHANGE = np.dtype([("axis", np.int32), ("low", np.int32), ("high", np.int32)])  # how the box was before
-CELL = np.dtype(
+CHANGE = record_type([("axis", np.int32), ("low", np.int32), ("high", np.int32)])  # how the box was before
+CELL = record_type(
     [
         ("cost", np.float64),  # of moving the row there
         ("loss", np.float64),  # how far the sum of best leaves falls there
@@ -101,7 +101,7 @@ CELL = np.dtype(
         ("gain", np.float64),  # how far the sum rises if the chosen point moves there
     ]
 )
-QUESTION = np.dtype(
+QUESTION = record_type(
     [
         ("plus", np.int64),  # leaves count by this output (-1: none)
         ("minus", np.int64),  # less that one (-1: none)
@@ -117,7 +117,7 @@ QUESTION = np.dtype(
         ("least_worth", np.float64),
     ]
 )
-PROGRESS = np.dtype(
+PROGRESS = record_type(
     [
         ("stage", np.int64),  # where branch and bound goes on: LISTING, FRESH, BOUNDED or BACK
         ("verdict", np.int64),  # of multipliers on a box that is BOUNDED: NONE, AGAIN or UNFINISHED
@@ -138,7 +138,7 @@ PROGRESS = np.dtype(
     ]
 )
 # The search for the nearest example: see distances. Costs are scaled, and squared in the L2 norm.
-RADIUS = np.dtype(
+RADIUS = record_type(
     [
         ("best", np.float64),  # the cost of the best answer
         ("within", np.float64),  # only answers that cost less than this are looked for
@@ -152,7 +152,7 @@ RADIUS = np.dtype(
     ]
 )
 # The dual problem: see multipliers.
-DUAL = np.dtype(
+DUAL = record_type(
     [
         ("has_multipliers", np.int64),
         ("n_intervals", np.int64),
@@ -162,7 +162,7 @@ DUAL = np.dtype(
         ("drift", np.float64),  # what the price is changed by next
     ]
 )
-PAIR = np.dtype(
+PAIR = record_type(
     [
         ("axis", np.int32),
         ("tree", np.int32),
@@ -174,7 +174,7 @@ PAIR = np.dtype(
         ("following", np.int32),  # the next pair of the axis, or -1
     ]
 )
-INTERVAL = np.dtype(
+INTERVAL = record_type(
     [
         ("multiplier", np.float64),
         ("marginal", np.float64),  # the best leaf that reaches it, without multipliers of this axis
@@ -182,8 +182,8 @@ INTERVAL = np.dtype(
     ]
 )
 # The intervals of a pair that a leaf spans, and where their lowest multiplier is in the table of those in the box.
-SPAN = np.dtype([("first", np.int32), ("last", np.int32), ("entry", np.int32)])
-LEAF_DUAL = np.dtype(
+SPAN = record_type([("first", np.int32), ("last", np.int32), ("entry", np.int32)])
+LEAF_DUAL = record_type(
     [
         ("reduced", np.float64),  # its value less multipliers
         ("others", np.float64),  # the same, but for those of one pair
@@ -191,7 +191,7 @@ LEAF_DUAL = np.dtype(
         ("span", np.int32),  # its first span
     ]
 )
-TREE_DUAL = np.dtype(
+TREE_DUAL = record_type(
     [
         ("best", np.float64),  # the largest reduced value of a leaf
         ("tick", np.int64),  # the last pass that it took part in
@@ -201,8 +201,8 @@ TREE_DUAL = np.dtype(
         ("stop", np.int32),
     ]
 )
-MARGINAL = np.dtype(  # of a cell: the sum of all trees' marginals less its price; the sum of multipliers
-    [("sum", np.float64), ("collected", np.float64)]
+MARGINAL = record_type(  # of a cell: the sum of all trees' marginals less its price; the sum of multipliers
+    [("total", np.float64), ("collected", np.float64)]
 )
 
 
