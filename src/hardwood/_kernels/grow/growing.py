@@ -12,6 +12,7 @@ import numpy as np
 from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, part
+from hardwood._kernels.grow.frontier import pop, push
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, Totals, draw_features, is_open, mix
 from hardwood._kernels.grow.orders import CLASS_BIT, ID_MASK, position
 from hardwood._kernels.grow.partitioning import partition
@@ -91,50 +92,15 @@ def _search(samples, shifts, limits, here, first, last, work):
                 here.first_right, here.gain = first_right, score
 
 
-@part
-def _before(nodes, best_first, a, b):
-    """Whether node a leaves the frontier before node b: by gain, or the newest first (depth first)."""
-    if best_first and nodes[a].gain != nodes[b].gain:
-        return nodes[a].gain > nodes[b].gain
-    return a > b
-
-
 @inner
 def _settle(samples, shifts, limits, tree, node):
     """Put a node on the frontier if the split that was found is worth it."""
-    nodes, heap, sizes = tree.nodes, tree.heap, tree.sizes
-    here = nodes[node]
+    here = tree.nodes[node]
     if here.feature < 0 or here.gain < limits.min_gain:
         return
     if here.first_right >= 0:
         here.threshold = _threshold(samples, shifts, here)
-    at = sizes[WAITING]
-    sizes[WAITING] += 1
-    while at > 0 and _before(nodes, limits.best_first, node, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = node
-
-
-@part
-def _pop(tree, best_first):
-    """Take the node that is split next off the frontier."""
-    nodes, heap, sizes = tree.nodes, tree.heap, tree.sizes
-    top = heap[0]
-    sizes[WAITING] -= 1
-    size = sizes[WAITING]
-    node = heap[size]
-    at = 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _before(nodes, best_first, heap[child + 1], heap[child]):
-            child += 1
-        if not _before(nodes, best_first, heap[child], node):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = node
-    return top
+    push(tree, limits.best_first, node)
 
 
 @inner
@@ -230,7 +196,7 @@ def grow(samples, shifts, limits, tree, large, pause, work):
             return DONE, int64(-1)
         if sizes[NODES] + 2 > nodes.shape[0]:
             return FULL, int64(-1)
-        node = _pop(tree, limits.best_first)
+        node = pop(tree, limits.best_first)
         if nodes[node].end - nodes[node].start >= large:
             return LARGE, node
         if _split(samples, shifts, limits, tree, node, work.tally):
