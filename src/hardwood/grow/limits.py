@@ -35,6 +35,7 @@ class GrowOptions:
     seed: int
     n_threads: int
     attacker: str = "groot"
+    max_bins: int | None = None  # of a feature; None: every threshold, by the exact grower
 
 
 def make_limits(options: GrowOptions, attacks: np.ndarray) -> Limits:

@@ -31,6 +31,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
+from hardwood.grow.binned import grow_nodes
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
@@ -45,6 +46,8 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
+    if options.max_bins is not None:
+        return grow_binned(problem, reach, options, options.max_bins)
     attacks = reach.attacks & (options.rho > 0.0)
     limits = make_limits(options, attacks)
     if options.attacker == "groot":
@@ -56,31 +59,41 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
         grower = ExactGrower(samples, shifts, limits, search, workers)
         grower.plant(problem.class_index, options.seed)
         grower.grow()
-    return _harvest(grower, problem)
+    return _harvest(grower.nodes, _read_left_sets(grower, problem), problem)
 
 
-def _harvest(grower: ExactGrower, problem: Problem) -> TreeEnsemble:
-    """Return the finished tree, without what only growing needed."""
-    nodes = grower.nodes
-    left, feature = nodes["left"], nodes["feature"]
-    weight = np.column_stack([nodes["zero"], nodes["one"]])
-    cover = weight.sum(axis=1)
-    heavier_left = cover[left] >= cover[left + 1]  # of leaves, nonsense that nobody reads
-    left_sets = {}
+def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
+    """Grow one robust tree of numerical features on bins; None: on as many as there are ends of reach."""
+    return _harvest(grow_nodes(problem, reach, options, max_bins), {}, problem)
+
+
+def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:
+    """Return which categories go left, by the number of the node that asks for them."""
+    nodes, left_sets = grower.nodes, {}
+    weight, left, feature = nodes["zero"] + nodes["one"], nodes["left"], nodes["feature"]
     for node in np.flatnonzero((left >= 0) & (nodes["first_right"] < 0)).tolist():
         labels = problem.schema.categories[feature[node]]
         if labels is not None:
-            left_sets[node] = read_left_set(grower.tree.sides[node, : len(labels) + 1], heavier_left[node])
+            heavier_left = weight[left[node]] >= weight[left[node] + 1]
+            left_sets[node] = read_left_set(grower.tree.sides[node, : len(labels) + 1], heavier_left)
+    return left_sets
+
+
+def _harvest(nodes: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
+    """Return the finished tree, without what only growing needed."""
+    left = nodes["left"]
+    weight = np.column_stack([nodes["zero"], nodes["one"]])
+    cover = weight.sum(axis=1)
     return assemble(
         Nodes(
             size=np.array([len(nodes)]),
-            feature=feature,
+            feature=nodes["feature"],
             threshold=nodes["threshold"],
             left=left,
             right=left + 1,
             value=weight / cover[:, None],
             cover=cover,
-            missing_left=heavier_left,
+            missing_left=cover[left] >= cover[left + 1],  # of leaves, nonsense that nobody reads
         ),
         problem.schema,
         left_sets,

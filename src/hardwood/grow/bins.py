@@ -1,0 +1,159 @@
+"""Bins: few thresholds per feature, and the codes of every row's reach between them.
+
+A threshold lies midway between two neighbouring ends of reach, `lo` or `hi`, of the rows of a sample. Both ends of
+every row are exact (`Reach.interval`) before they are coded, so what the attacker can do to a split at one of these
+thresholds is counted exactly; only which thresholds there are is an approximation, unless they are all there are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood._kernels.grow.binning import CELLS, Guide, encode, place
+from hardwood._kernels.grow.orders import TIE_TOLERANCE
+from hardwood.grow.shifts import find_shifts
+from hardwood.grow.workers import Workers
+from hardwood.threat import Reach
+
+# With codes of one byte: bins 0 to 254, between 254 thresholds.
+MOST_BINS = 255
+# Thresholds that codes of two bytes can tell apart.
+MOST_THRESHOLDS = np.iinfo(np.uint16).max
+# Rows whose ends the thresholds are chosen from. A quantile of so many is off by 0.2 % of the rows at most (one
+# standard deviation), half of what a bin holds.
+SAMPLE_ROWS = 50_000
+# Rows that are coded at a time: both ends of ten features then fit in a core's cache.
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The thresholds of every feature, and the ends of reach beside them."""
+
+    n_thresholds: np.ndarray  # int64 per feature
+    below: np.ndarray  # float64 (feature, threshold): the last end that is not above the threshold
+    above: np.ndarray  # float64 (feature, threshold): the first end that is
+    columns: np.ndarray  # int64 (feature, end): the columns of codes for lo and hi, one and the same if nobody moves it
+    largest: np.ndarray  # float64 per feature: the largest finite distance anybody moves
+
+    @property
+    def width(self) -> int:
+        """How many codes there are, at most, per feature."""
+        return int(self.n_thresholds.max()) + 1
+
+    @property
+    def n_columns(self) -> int:
+        """How many codes a row has."""
+        return int(self.columns.max()) + 1
+
+
+def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, max_bins: int | None) -> Bins:
+    """Choose the thresholds of every feature.
+
+    Parameters
+    ----------
+    X, class_index : ndarray
+        The rows and their classes.
+    reach : Reach
+        What the attacker may do, with the classes that attack.
+    stays : ndarray of bool
+        Which classes have rows of two samples, one that moves and one that does not.
+    max_bins : int or None
+        How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
+        bytes cannot tell apart.
+    """
+    shifts = find_shifts(reach, reach.attacks)
+    rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
+    X, class_index = X[rows], class_index[rows]
+    lo, hi = reach.box(X, class_index)
+    most = MOST_THRESHOLDS if max_bins is None else max_bins - 1
+    chosen = []
+    for feature, (first, second) in enumerate(shifts.slots.tolist()):
+        ends = [lo[:, feature]] if first == second else [lo[:, feature], hi[:, feature]]
+        if first != second and stays.any():
+            ends.append(X[stays[class_index], feature])
+        below, above = find_gaps(np.concatenate(ends), float(shifts.largest[feature]), most)
+        if len(below) > most:
+            raise ValueError(f"X: column {feature} has {len(below)} ends of reach; at most {most} can be told apart")
+        chosen.append((below, above))
+    n_thresholds = np.array([len(below) for below, _ in chosen])
+    sides = np.full((2, len(chosen), max(1, int(n_thresholds.max()))), np.inf)
+    for feature, both in enumerate(chosen):
+        sides[:, feature, : n_thresholds[feature]] = both
+    return Bins(n_thresholds, sides[0], sides[1], shifts.slots, shifts.largest)
+
+
+def draw_rows(n_rows: int, size: int) -> np.ndarray:
+    """Return the rows whose numbers have the smallest hashes: whoever has some of the rows can find his share."""
+    if n_rows <= size:
+        return np.arange(n_rows)
+    hashes = np.arange(1, n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)
+    return np.sort(np.argpartition(hashes, size)[:size])
+
+
+def find_gaps(ends: np.ndarray, largest: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what lies on both sides of each threshold: ends that do not count as equal.
+
+    Ends count as equal as in the exact grower (`_kernels.grow.orders`). Nobody splits off those at infinity: they are
+    all of one class, the one that is hurt there. If there are more gaps than `most`, those at quantiles are taken; with
+    codes of two bytes the caller refuses instead.
+    """
+    ends = np.sort(ends[np.isfinite(ends)], kind="stable")  # of sorted pieces, quickly merged
+    below, above = ends[:-1], ends[1:]
+    with np.errstate(over="ignore"):
+        distance = above - below
+    tolerance = TIE_TOLERANCE if largest > 0.0 else 0.0
+    size = np.maximum(np.maximum(np.abs(below), np.abs(above)), largest)
+    gaps = np.flatnonzero((distance > 0.0) & (distance > tolerance * size))
+    if len(gaps) > most and most < MOST_THRESHOLDS:
+        wanted = np.arange(1, most + 1) * (len(ends) / (most + 1))
+        gaps = np.unique(gaps[np.minimum(np.searchsorted(gaps, wanted - 1.0), len(gaps) - 1)])
+    return below[gaps], above[gaps]
+
+
+def halve(below: np.ndarray, above: np.ndarray) -> np.ndarray:
+    """Return the thresholds midway between their neighbours, as the exact grower rounds them."""
+    middle = 0.5 * below + 0.5 * above
+    return np.where((below <= middle) & (middle < above), middle, below)
+
+
+def encode_rows(
+    X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, bins: Bins, workers: Workers
+) -> np.ndarray:
+    """Return the codes of all samples: of every row, and then of the part that stays of those that have one."""
+    guide = _make_guide(bins)
+    staying = np.flatnonzero(stays[class_index])
+    dtype = np.uint8 if bins.width <= MOST_BINS else np.uint16
+    codes = np.empty((len(X) + len(staying), bins.n_columns), dtype=dtype)
+
+    def encode_share(first: int, last: int) -> None:
+        for start in range(first, last, BLOCK_ROWS):
+            block = slice(start, min(start + BLOCK_ROWS, last))
+            lo, hi = reach.box(X[block], class_index[block])
+            encode(lo, hi, guide, bins.columns, codes[block])
+
+    workers.run(encode_share, workers.share(0, len(X)))
+    for start in range(0, len(staying), BLOCK_ROWS):
+        own = X[staying[start : start + BLOCK_ROWS]]
+        encode(own, own, guide, bins.columns, codes[len(X) + start : len(X) + start + len(own)])
+    return codes
+
+
+def _make_guide(bins: Bins) -> Guide:
+    """Lay a grid over every feature's thresholds."""
+    thresholds = halve(bins.below, bins.above)
+    n_features = len(thresholds)
+    low, scale = np.zeros(n_features), np.zeros(n_features)
+    grid = np.zeros((n_features, CELLS + 1), dtype=np.uint16)
+    for feature, n in enumerate(bins.n_thresholds.tolist()):
+        if n > 0:
+            mine = thresholds[feature, :n]
+            low[feature] = mine[0]
+            with np.errstate(over="ignore", divide="ignore"):
+                scale[feature] = (CELLS - 1.0) / (mine[-1] - mine[0]) if n > 1 else 0.0
+            cells = place(mine, low[feature], scale[feature])
+            grid[feature, 1:] = np.cumsum(np.bincount(cells, minlength=CELLS))
+    return Guide(thresholds, low, scale, grid)
