@@ -41,6 +41,13 @@ def _warm_fit() -> None:
         RobustTreeClassifier(threat=0.1).fit(_X, _Y, weight)
 
 
+def _warm_binned() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    for weight in (None, _WEIGHT):
+        RobustTreeClassifier(threat=0.1, max_bins=4).fit(_X, _Y, weight)
+
+
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.grow.exact import LARGE_NODE
@@ -150,6 +157,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
     {
         "predict": _warm_predict,
         "fit": _warm_fit,
+        "binned": _warm_binned,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "chen": _warm_chen,
@@ -170,9 +178,10 @@ def warm_up(*work: str) -> None:
     Parameters
     ----------
     *work : str
-        Some of "predict"; "fit" (robust trees, numbers), "threads" (large tables by several threads), "categories",
-        "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles"
-        (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
+        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "threads" (the same exactly, by
+        several threads), "categories", "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one
+        tree", "ensembles" (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By
+        default, everything.
 
     Examples
     --------

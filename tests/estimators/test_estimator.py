@@ -584,3 +584,37 @@ def test_warming_up_says_nothing_and_can_be_repeated(capsys: pytest.CaptureFixtu
     for work in ("fit", "categories", "categories"):
         warm_up(work)
     assert capsys.readouterr() == ("", "")
+
+
+def test_bins_are_for_large_tables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default a tree is the exact one up to 100,000 rows, to the last bit; beyond, it is grown on bins."""
+    generator = np.random.default_rng(0)
+    X = generator.random((3000, 3))
+    y = (X.sum(axis=1) + 0.3 * generator.random(3000) > 1.6).astype(int)
+
+    def fit(max_bins: int | str) -> np.ndarray:
+        return RobustTreeClassifier(0.02, max_depth=5, max_bins=max_bins).fit(X, y).ensemble_.threshold
+
+    default, exact, binned = fit("auto"), fit("exact"), fit(255)
+    np.testing.assert_array_equal(default, exact)
+    assert not np.array_equal(exact, binned)
+    monkeypatch.setattr("hardwood.estimators.tree.AUTO_ROWS", 2999)
+    np.testing.assert_array_equal(fit("auto"), binned)
+    np.testing.assert_array_equal(fit("exact"), exact)
+
+
+@pytest.mark.parametrize("max_bins", [1, 256, 2.0, True, "all", None])
+def test_bins_that_cannot_be(max_bins: Any) -> None:
+    with pytest.raises(ValueError, match=r"max_bins=.*: expected 'auto', 'exact' or an integer from 2 to 255"):
+        RobustTreeClassifier(max_bins=max_bins).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_bins_are_for_numbers_and_groot(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = [[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [0, 1, 1]
+    with pytest.raises(ValueError, match=r"column 1 is categorical; max_bins=9 takes numbers only"):
+        RobustTreeClassifier(max_bins=9, categorical_features=[1]).fit(X, y)
+    with pytest.raises(ValueError, match=r"max_bins=9: with attacker='chen'"):
+        RobustTreeClassifier(max_bins=9, attacker="chen").fit(X, y)
+    monkeypatch.setattr("hardwood.estimators.tree.AUTO_ROWS", 2)
+    for parameters in ({"categorical_features": [1]}, {"attacker": "chen"}):
+        assert RobustTreeClassifier(**parameters).fit(X, y).score(X, y) == 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 
@@ -19,7 +21,7 @@ def separates(below: float, above: float, largest: float) -> bool:
 def find_gaps(ends: np.ndarray, largest: float) -> list[tuple[float, float]]:
     """Every two neighbouring ends that a threshold may part."""
     ends = sorted(end for end in ends.tolist() if np.isfinite(end))
-    return [(a, b) for a, b in zip(ends, ends[1:], strict=False) if separates(a, b, largest)]
+    return [(a, b) for a, b in itertools.pairwise(ends) if separates(a, b, largest)]
 
 
 def count(codes: np.ndarray, label: np.ndarray, width: int) -> np.ndarray:

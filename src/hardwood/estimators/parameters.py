@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.criteria import CRITERIA
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
@@ -65,6 +66,15 @@ def check_max_features(value: Any, n_features: int) -> int:
     raise ValueError(
         f"max_features={value!r}: expected None, 'sqrt', 'log2', an integer >= 1 or a share of the features in (0, 1]"
     )
+
+
+def check_max_bins(value: Any) -> int | str:
+    """Return how many bins a feature may have, "exact" or "auto"."""
+    if isinstance(value, str) and value in ("auto", "exact"):
+        return value
+    if is_integer(value) and 2 <= value <= MOST_BINS:
+        return int(value)
+    raise ValueError(f"max_bins={value!r}: expected 'auto', 'exact' or an integer from 2 to {MOST_BINS}")
 
 
 def _read_seed(random_state: Any) -> int:

@@ -8,9 +8,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.parameters import check_choice, check_grow_options
+from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import read_problem
+from hardwood.grow.bins import AUTO_ROWS, MOST_BINS
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.progress import Progress
 from hardwood.refinement.refined import PRICE
@@ -61,6 +62,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         How many features a node tries, drawn at random; more if none of them can split the node.
     max_leaf_nodes : int or None, default=None
         The most leaves a tree may have: nodes are then split in the order of their gain. No limit if None.
+    max_bins : "auto", "exact" or int, default="auto"
+        At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255: at those between
+        as many bins, quantiles of the ends of the rows' reach; what the attacker can do at each of them is still exact,
+        and a large table takes a fraction of the time. "auto": 255 bins for more than 100,000 rows, exact up to that
+        many, and wherever bins cannot be had: they are for numerical features and for the attacker "groot".
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -115,6 +121,10 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     unit of the weights, but for the last bits of its leaf values (and for gains that happen to lie on the boundary
     between two roundings, of which a search through 8,000 small tables found none).
 
+    *Bins.* Thresholds between bins are chosen from the ends of the reach of 50,000 rows, those with the smallest hashes
+    of their numbers. Up to that size the tree does not depend on the order of the rows, and it never depends on
+    threads. A threshold is moved to the middle of the bins behind it that are empty in its node.
+
     *Categories.* If a categorical feature cannot be moved, its best partition is a prefix of the categories in the
     order of their class share, which is found in linear time. If the feature can be moved, or if the best prefix would
     leave a child fewer rows than `min_samples_leaf`, all partitions are tried for up to 12 categories in a node (with
@@ -153,6 +163,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         min_impurity_decrease: float = 0.0,
         max_features: int | float | str | None = None,
         max_leaf_nodes: int | None = None,
+        max_bins: int | str = "auto",
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         refine: str | None = None,
@@ -174,6 +185,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_bins = max_bins
         self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.refine = refine
@@ -205,6 +217,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
+        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None
@@ -226,13 +239,23 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             raise ValueError(f"criterion='error': with attacker={attacker!r}, expected 'gini' or 'entropy'")
         if self.rho != 1.0:
             raise ValueError(f"rho={self.rho!r}: with attacker={attacker!r}, expected 1.0")
-        for feature, labels in enumerate(schema.categories):
-            if labels is not None:
-                name = feature if schema.feature_names is None else schema.feature_names[feature]
-                raise ValueError(f"X: column {name!r} is categorical; attacker={attacker!r} takes numbers only")
+        _refuse_categories(schema, f"attacker={attacker!r} takes numbers only")
         if attacker == "chen-greedy" and sample_weight is not None:
             raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
         return attacker
+
+    def _choose_bins(self, schema: Schema, n_rows: int) -> int | None:
+        """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
+        max_bins = check_max_bins(self.max_bins)
+        if max_bins == "exact":
+            return None
+        if max_bins == "auto":
+            can_bin = self.attacker == "groot" and not schema.categorical
+            return MOST_BINS if can_bin and n_rows > AUTO_ROWS else None
+        if self.attacker != "groot":
+            raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
+        _refuse_categories(schema, f"max_bins={max_bins!r} takes numbers only; expected 'auto' or 'exact'")
+        return int(max_bins)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -244,3 +267,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         decrease = impurity[inner] - impurity[tree.left[inner]] - impurity[tree.right[inner]]
         importance = np.bincount(tree.feature[inner], decrease, minlength=self.n_features_in_)
         return importance / importance.sum() if len(inner) else importance
+
+
+def _refuse_categories(schema: Schema, reason: str) -> None:
+    """Refuse a table that has a categorical column."""
+    if schema.categorical:
+        raise ValueError(f"X: column {schema.key(schema.categorical[0])!r} is categorical; {reason}")

@@ -19,9 +19,12 @@ from hardwood.threat import Reach
 MOST_BINS = 255
 # Thresholds that codes of two bytes can tell apart.
 MOST_THRESHOLDS = np.iinfo(np.uint16).max
-# Rows whose ends the thresholds are chosen from. A quantile of so many is off by 0.2 % of the rows at most (one
-# standard deviation), half of what a bin holds.
+# Rows whose ends the thresholds are chosen from. A quantile of theirs is off by 0.2 % of all rows (one standard
+# deviation, in the middle), half of what a bin holds.
 SAMPLE_ROWS = 50_000
+# Tables of more rows are binned unless the user says otherwise: where the exact grower takes as long, for ten features
+# and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes three times as long.
+AUTO_ROWS = 100_000
 # Rows that are coded at a time: both ends of ten features then fit in a core's cache.
 BLOCK_ROWS = 4096
 
@@ -72,7 +75,7 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         ends = [lo[:, feature]] if first == second else [lo[:, feature], hi[:, feature]]
         if first != second and stays.any():
             ends.append(X[stays[class_index], feature])
-        below, above = find_gaps(np.concatenate(ends), float(shifts.largest[feature]), most)
+        below, above = find_gaps(ends, float(shifts.largest[feature]), most)
         if len(below) > most:
             raise ValueError(f"X: column {feature} has {len(below)} ends of reach; at most {most} can be told apart")
         chosen.append((below, above))
@@ -94,14 +97,15 @@ def draw_rows(n_rows: int, size: int) -> np.ndarray:
     return np.sort(np.argpartition(hashes, size)[:size])
 
 
-def find_gaps(ends: np.ndarray, largest: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what lies on both sides of each threshold: ends that do not count as equal.
+def find_gaps(pieces: list[np.ndarray], largest: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what lies on both sides of each threshold: ends that do not count as equal, given in pieces.
 
     Ends count as equal as in the exact grower (`_kernels.grow.orders`). Nobody splits off those at infinity: they are
     all of one class, the one that is hurt there. If there are more gaps than `most`, those at quantiles are taken; with
     codes of two bytes the caller refuses instead.
     """
-    ends = np.sort(ends[np.isfinite(ends)], kind="stable")  # of sorted pieces, quickly merged
+    ends = np.sort(np.concatenate([np.sort(piece) for piece in pieces]), kind="stable")  # merges what is sorted
+    ends = ends[np.searchsorted(ends, -np.inf, side="right") : np.searchsorted(ends, np.inf)]
     below, above = ends[:-1], ends[1:]
     with np.errstate(over="ignore"):
         distance = above - below
