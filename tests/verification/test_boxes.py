@@ -108,6 +108,7 @@ def test_no_cheaper_example_is_taken_off_the_box(norm: float, seed: int) -> None
     distances = np.array([asked.measure(point) for point in examples])
     assume(len(examples) > 0)
     within = float(np.median(distances))
+    assume(within == 0.0 or within > 1e-100)  # the search asks again, scaled, where squares would vanish
     empty = asked.shave(CHEAPEST, within)
     nearer = distances < within * (1.0 - 1e-9)
     assert not (empty and nearer.any())

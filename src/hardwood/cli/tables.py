@@ -154,13 +154,20 @@ def check_complete(table: pd.DataFrame, path: Path, reason: str = "the model tak
             )
 
 
+def _is_too_large(value: Any) -> bool:
+    """Say whether a value is a whole number that no float is as large as: an int to newer pandas, text to older."""
+    if isinstance(value, str):
+        digits = value.lstrip("+-")
+        return digits.isdigit() and len(digits.lstrip("0")) > sys.float_info.max_10_exp
+    return isinstance(value, int) and abs(value) > sys.float_info.max
+
+
 def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
     """Turn a column into float64, or say which of its values is none and what to do about it."""
     if column.dtype.kind in "biuf":
         return column.astype("float64")
     values = column.astype(object)
-    # Whole numbers that are too large for any float come as they are, and pandas could not turn them into one.
-    too_large = values.map(lambda value: isinstance(value, int) and abs(value) > sys.float_info.max).astype(bool)
+    too_large = values.map(_is_too_large).astype(bool)
     numbers = pd.to_numeric(values.mask(too_large), errors="coerce")
     wrong = numbers.isna() & values.notna()
     if not wrong.any():
