@@ -29,6 +29,7 @@ PAPER_BAR, CONSTANT_BAR = 11, -0.015  # tables at or above the paper's best; the
 ALTERNATE_BAR, SEARCH_BAR = 10.0, 3.0  # times the plain fit; CPU seconds
 PROVED_BAR, PROOF_SECONDS = 8, 60.0
 RANKED = tuple(method for method in METHODS if method not in ("gated", "ceiling"))
+JUDGED = ("alternate", "search", "gated")
 TITLES = {"raw": "raw units, radius 0.1 (the paper's protocol)", "scaled": "scaled to [0, 1], a radius per table"}
 
 Found = Mapping[tuple[str, int], Sequence[Record]]  # folds by table and seed
@@ -97,22 +98,21 @@ def print_choices(found: Found, tables: Sequence[str]) -> None:
     print("starts: " + ", ".join(f"{start} {count}" for start, count in starts.most_common()))
 
 
-def judge_scores(protocol: str, found: Found, tables: Sequence[str], seeds: Sequence[int]) -> list[str]:
-    """Say how the search stands to its bars."""
+def judge_scores(protocol: str, found: Found, tables: Sequence[str], seeds: Sequence[int], method: str) -> list[str]:
+    """Say how a method stands to the bars of the search."""
     others = [seed for seed in seeds if seed != PAPER_SEED]
     verdicts = []
     for which in ([PAPER_SEED] if PAPER_SEED in seeds else [], others):
         if which:
-            mean = float(np.mean([average(found, table, "search", which) for table in tables]))
-            what = f"{protocol}: search, mean of {len(tables)} tables, fold seeds {', '.join(map(str, which))}"
+            mean = float(np.mean([average(found, table, method, which) for table in tables]))
+            what = f"{protocol}: {method}, mean of {len(tables)} tables, fold seeds {', '.join(map(str, which))}"
             verdicts.append(verdict(what, mean, MEAN_BAR[protocol], at_least=True))
     if protocol == "raw" and PAPER_SEED in seeds:
-        for method in ("GROOT", "pruned", "alternate", "search"):
-            verdicts.append(judge_paper(found, tables, method))
+        verdicts.append(judge_paper(found, tables, method))
     if others:
-        gaps = {t: average(found, t, "search", others) - average(found, t, "constant", others) for t in tables}
+        gaps = {t: average(found, t, method, others) - average(found, t, "constant", others) for t in tables}
         worst = min(gaps, key=lambda table: gaps[table])
-        what = f"{protocol}: search less the constant where that is least ({worst}), mean of seeds"
+        what = f"{protocol}: {method} less the constant where that is least ({worst}), mean of seeds"
         verdicts.append(verdict(what, gaps[worst], CONSTANT_BAR, at_least=True))
     return verdicts
 
@@ -128,8 +128,6 @@ def judge_paper(found: Found, tables: Sequence[str], method: str) -> str:
     gains = np.array([round(average(found, t, method, [PAPER_SEED]), 3) - best[t] for t in tables]).round(3)
     wins, ties, losses = (gains > 0).sum(), (gains == 0).sum(), (gains < 0).sum()
     what = f"raw: {method} beside the best of the paper's four columns, {wins} wins, {ties} ties, {losses} losses"
-    if method != "search":
-        return f"      {what}"
     return verdict(f"{what}; tables at or above", float(wins + ties), PAPER_BAR, at_least=True)
 
 
@@ -239,7 +237,8 @@ def main() -> None:
     for protocol, folds in found.items():
         tables = [task.table for task in tasks[protocol]]
         panels[TITLES[protocol]] = report_protocol(protocol, folds, tables, arguments.seeds)
-        verdicts += judge_scores(protocol, folds, tables, arguments.seeds)
+        for method in JUDGED:
+            verdicts += judge_scores(protocol, folds, tables, arguments.seeds, method)
         lines += list_lines(protocol, folds)
     if not arguments.folds_only:
         pairs = [(protocol, task) for protocol, loaded in tasks.items() for task in loaded]
