@@ -109,7 +109,14 @@ def score_fold(task: Task, train: np.ndarray, test: np.ndarray) -> Record:
     scores["gated"] = scores["search" if is_better else "constant"]
     limits = evaluate(search, task.X[test], task.y[test], epsilon, time_limit=None, ceiling_time_limit=None)
     scores["ceiling"] = float(limits.ceiling)
-    choice = {"start": chosen.start, "smoothing": chosen.smoothing, "gate": not is_better, "leaves": chosen.n_leaves}
+    choice = {
+        "start": chosen.start,
+        "smoothing": chosen.smoothing,
+        "gate": not is_better,
+        "leaves": chosen.n_leaves,
+        "out_of_bag_loss": report.out_of_bag_loss[chosen.smoothing],
+        "constant_loss": report.constant_loss,
+    }
     return {"scores": scores, "choice": choice}
 
 
