@@ -7,7 +7,7 @@ VERSIONS := 3.11-oldest 3.12-newest 3.13-newest
 
 # What `make test-interpreted` runs.
 INTERPRETED := tests/grow/test_categories.py tests/grow/test_chen.py tests/grow/test_split.py \
-    tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
+    tests/kernels/test_histograms.py tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
     -k "not (scikit_learn or large or threads)"
 
 .PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean

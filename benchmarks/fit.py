@@ -1,4 +1,4 @@
-"""Time fit and predict beside scikit-learn's natural tree and groot-trees.
+"""Time fit and predict beside scikit-learn's natural tree, groot-trees, and one natural tree of two binned boosters.
 
 One process, one thread, CPU time, the least of several repeats that take turns. Compilation is not
 counted: startup.py measures it.
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lightgbm import LGBMClassifier
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
@@ -39,7 +41,10 @@ NATURAL, PEER, OURS, OURS_RHO, OURS_NATURAL = (
     "hardwood rho=0.5",
     "hardwood no threat",
 )
+BINNED, BINNED_RHO = "hardwood binned", "hardwood binned rho=0.5"
+BOOSTERS = HISTOGRAM, LIGHTGBM = "HistGradientBoosting", "LightGBM"  # one tree each
 FIT_BARS = {1_000: 0.35, 10_000: 0.20, 100_000: 0.20, 1_000_000: 0.15}
+BINNED_ROWS, BINNED_BAR, BOOSTER_BAR = 1_000_000, 0.03, 0.6
 
 Record = dict[str, Any]
 
@@ -50,9 +55,15 @@ def methods(features: int, with_peer: bool) -> dict[str, Callable[[], Any]]:
     makers: dict[str, Callable[[], Any]] = {
         NATURAL: partial(DecisionTreeClassifier, max_depth=DEPTH, random_state=0),
         PEER: partial(groot_tree, EPSILON, DEPTH, features),
-        OURS: partial(ours, threat=EPSILON),
-        OURS_RHO: partial(ours, threat=EPSILON, rho=0.5),
-        OURS_NATURAL: partial(ours, threat=None),
+        OURS: partial(ours, threat=EPSILON, max_bins="exact"),
+        OURS_RHO: partial(ours, threat=EPSILON, rho=0.5, max_bins="exact"),
+        OURS_NATURAL: partial(ours, threat=None, max_bins="exact"),
+        BINNED: partial(ours, threat=EPSILON, max_bins=255),
+        BINNED_RHO: partial(ours, threat=EPSILON, rho=0.5, max_bins=255),
+        HISTOGRAM: partial(
+            HistGradientBoostingClassifier, max_iter=1, max_depth=DEPTH, max_leaf_nodes=2**DEPTH, early_stopping=False
+        ),
+        LIGHTGBM: partial(LGBMClassifier, n_estimators=1, max_depth=DEPTH, num_leaves=2**DEPTH, n_jobs=1, verbosity=-1),
     }
     if not with_peer:
         del makers[PEER]
@@ -64,6 +75,10 @@ def size_of(model: Any) -> tuple[int, float]:
     if hasattr(model, "root_"):
         # groot-trees does not keep how many rows reach a node.
         return count_nodes(model.root_), np.nan
+    if hasattr(model, "booster_"):
+        return 2 * model.booster_.dump_model()["tree_info"][0]["num_leaves"] - 1, np.nan
+    if hasattr(model, "_predictors"):
+        return len(model._predictors[0][0].nodes), np.nan
     if hasattr(model, "ensemble_"):
         feature, cover = model.ensemble_.feature, model.ensemble_.cover
     else:
@@ -150,6 +165,10 @@ def print_verdicts(records: list[Record]) -> None:
         if rows == 10_000 and any(record["method"] == PEER for record in table):
             print(verdict(f"{where}: fit / groot-trees", ratio(table, OURS, PEER), 0.1))
         print(verdict(f"{where}: fit with rho=0.5 / rho=1", ratio(table, OURS_RHO, OURS), 2))
+        if rows == BINNED_ROWS:
+            print(verdict(f"{where}: binned fit / scikit-learn", ratio(table, BINNED, NATURAL), BINNED_BAR))
+            for other in BOOSTERS:
+                print(verdict(f"{where}: binned fit / {other}", ratio(table, BINNED, other), BOOSTER_BAR))
         for column in ("predict_seconds", "predict_one_row_seconds"):
             what = f"{where}: {column.removesuffix('_seconds').replace('_', ' ')} / scikit-learn"
             print(verdict(what, ratio(table, OURS, NATURAL, column), 1))

@@ -25,6 +25,7 @@ BARS = {
     "first fit": 6.0,
     "first fit and evaluate of one tree": 8.0,
     "first fit with categories": None,
+    "first fit on bins": 6.0,
     "first verify of 100 trees of XGBoost": 15.0,
 }
 COMMAND_BAR = 0.4
@@ -77,6 +78,8 @@ def prepare(question: str) -> Callable[[], Any]:
         if "categories" in question:
             X[:, 0] = (10 * X[:, 0]).round()
             model.set_params(threat=[{0: [1, 2]}] + [0.02] * 9, categorical_features=[0])
+        if "bins" in question:
+            model.set_params(max_bins=255)
         model.fit(X, y)
         if "evaluate" in question:
             hardwood.evaluate(model, X, y, 0.02, n_jobs=1)

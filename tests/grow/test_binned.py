@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood import RobustTreeClassifier
+from hardwood import RobustTreeClassifier, adversarial_accuracy
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
@@ -116,3 +116,22 @@ def test_neither_rows_nor_threads_matter(rho: float) -> None:
         ):
             for name in ("feature", "threshold", "left", "value", "cover"):
                 np.testing.assert_array_equal(getattr(first, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("decimals", [None, 2])
+def test_large_tables_lose_nothing(decimals: int | None) -> None:
+    """With 255 bins, adversarial accuracy on new rows is within .005 of the exact tree's, or better."""
+    X, y = make_table(120_000)
+    X = X if decimals is None else np.round(X, decimals)
+    new = slice(100_000, None)
+    exact, ours = (
+        adversarial_accuracy(
+            RobustTreeClassifier(0.03, max_depth=6, max_bins=max_bins).fit(X[:100_000], y[:100_000]),
+            X[new],
+            y[new],
+            0.03,
+        )
+        for max_bins in ("exact", 255)
+    )
+    assert exact > 0.6
+    assert ours > exact - 0.005

@@ -23,7 +23,7 @@ MOST_THRESHOLDS = np.iinfo(np.uint16).max
 # deviation, in the middle), half of what a bin holds.
 SAMPLE_ROWS = 50_000
 # Tables of more rows are binned unless the user says otherwise: where the exact grower takes as long, for ten features
-# and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes three times as long.
+# and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes four times as long.
 AUTO_ROWS = 100_000
 # Rows that are coded at a time: both ends of ten features then fit in a core's cache.
 BLOCK_ROWS = 4096
