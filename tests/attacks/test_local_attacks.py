@@ -10,32 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
-from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, is_vulnerable, load_dataset
+from hardwood import RobustTreeClassifier, ThreatModel, as_ensemble, attack, is_vulnerable, load_dataset
 from hardwood._kernels.search import descent
-from hardwood.verification.distance import measure
 from reference import attacking, descending, enumerating
+from reference.cases import Case, random_case
 
 SEEDS = st.integers(0, 2**32)
 NORMS = [np.inf, 2, 1, 0]
-LINKS = ["probability", "logistic", "softmax", "score"]
 
 
-def random_case(seed: int) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, ThreatModel]:
-    """Return a model whose sums are exact, rows at its thresholds, their classes, and a threat of any form."""
+def exact_case(seed: int) -> Case:
+    """Return a small case of a model whose sums are exact."""
     generator = np.random.default_rng(seed)
-    schema = attacking.random_schema(generator)
-    while np.prod([len(labels or ()) + 8 for labels in schema.categories]) > 5000:  # that many cells are tried
-        schema = attacking.random_schema(generator)
-    link = LINKS[generator.integers(len(LINKS))]
-    n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
-    trees = attacking.random_trees(generator, schema, int(generator.integers(1, 6)), 3, n_classes, link)
-    trees = replace(trees, base_score=np.round(trees.base_score * 4) / 4, cut=round(trees.cut * 4) / 4)
-    missing = bool(generator.random() < 0.3)
-    trees = replace(trees, schema=replace(schema, accepts_missing=missing))
-    rows = attacking.random_rows(generator, trees, 3, missing=missing)
-    attackers = None if generator.random() < 0.8 else [trees.labels[0]]
-    threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers)
-    return trees, rows, trees.decide(rows), threat
+    n_cells = np.inf
+    while n_cells > 5000:  # all of them are tried
+        n_trees, missing = int(generator.integers(1, 6)), bool(generator.random() < 0.3)
+        case = random_case(int(generator.integers(2**32)), n_trees, max_depth=3, missing=missing)
+        n_cells = np.prod([len(labels or ()) + 8 for labels in case.trees.schema.categories])
+    base_score, cut = np.round(case.trees.base_score * 4) / 4, round(case.trees.cut * 4) / 4
+    trees = replace(case.trees, base_score=base_score, cut=cut)
+    return case._replace(trees=trees, class_index=np.array([attacking.predict(trees, row) for row in case.rows]))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +44,7 @@ class TestCoordinate:
     @settings(max_examples=150)
     @given(SEEDS)
     def test_same_as_trying_every_value(self, seed: int) -> None:
-        trees, rows, label, threat = random_case(seed)
+        trees, rows, label, threat = exact_case(seed)
         reach = threat.resolve(trees.schema, trees.labels)
         result = attack(trees, trees.schema.decode(rows), None, threat, norm=0, method="coordinate")
         expected = [descending.coordinate_attack(trees, row, k, reach) for row, k in zip(rows, label, strict=True)]
@@ -86,7 +80,7 @@ class TestLowest:
     @settings(max_examples=60)
     @given(SEEDS)
     def test_no_single_change_lowers_the_margin(self, seed: int) -> None:
-        trees, rows, label, threat = random_case(seed)
+        trees, rows, label, threat = exact_case(seed)
         reach = threat.resolve(trees.schema, trees.labels)
         result = attack(trees, trees.schema.decode(rows), None, threat, method="lowest")
         for row, own, found, example in zip(rows, label, result.found, result.X_adv, strict=True):
@@ -116,7 +110,7 @@ class TestHeuristic:
     @given(SEEDS, st.sampled_from(NORMS))
     def test_examples_are_examples_and_never_too_near(self, seed: int, norm: float) -> None:
         """`attack` checks reach and class by itself; the distance is held against every cell in reach."""
-        trees, rows, label, threat = random_case(seed)
+        trees, rows, label, threat = exact_case(seed)
         reach = threat.resolve(trees.schema, trees.labels)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)
         table = trees.schema.decode(rows)
@@ -124,14 +118,14 @@ class TestHeuristic:
         for row, own, found, distance in zip(rows, label, result.found, result.distance, strict=True):
             points = enumerating.adversarial_points(trees, row, own, reach)
             if found:
-                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+                nearest = enumerating.nearest(points, row, trees.schema, norm, weight)
                 assert distance >= nearest * (1 - 1e-12)
 
     def test_most_small_cases_are_solved(self) -> None:
         """On models small enough to try every cell: how many examples are found, and how many of them are nearest."""
         exist, found, nearest = 0, 0, 0
         for seed in range(150):
-            trees, rows, label, threat = random_case(seed)
+            trees, rows, label, threat = exact_case(seed)
             reach = threat.resolve(trees.schema, trees.labels)
             weight = np.ones(trees.schema.n_features)
             norm = NORMS[seed % 4]
@@ -139,7 +133,7 @@ class TestHeuristic:
             for row, own, reached in zip(rows, label, distance, strict=True):
                 points = enumerating.adversarial_points(trees, row, own, reach)
                 if len(points):
-                    least = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+                    least = enumerating.nearest(points, row, trees.schema, norm, weight)
                     exist, found, nearest = exist + 1, found + np.isfinite(reached), nearest + (reached <= least + 1e-9)
         assert exist > 80
         assert found >= 0.95 * exist
@@ -162,8 +156,9 @@ class TestHeuristic:
         model, X, y = forest
         own = attack(model, X, y, norm=norm, method="heuristic").distance
         other = attack(model, X, y, method="heuristic")
-        assert (own <= measure(other.X_adv, X, as_ensemble(model).schema, norm, np.ones(X.shape[1])) + 1e-12).all()
-        assert own.mean() < 0.9 * np.mean(measure(other.X_adv, X, as_ensemble(model).schema, norm, np.ones(X.shape[1])))
+        distance = np.linalg.norm(other.X_adv - X, norm, axis=1)
+        assert (own <= distance + 1e-12).all()
+        assert own.mean() < 0.9 * distance.mean()
 
     def test_found_only_where_there_is_one(self, forest: Any) -> None:
         model, X, y = forest

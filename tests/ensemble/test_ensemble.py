@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 LINKS = ["probability", "logistic", "softmax", "score", "value"]
 
 
-def random_case(
+def random_ensemble(
     seed: int, n_rows: int = 40, *, missing: bool = False, link: str = "probability"
 ) -> tuple[TreeEnsemble, np.ndarray]:
     """Return a random ensemble of up to three trees and four classes, and rows that hug its thresholds."""
@@ -37,14 +37,14 @@ def random_case(
 class TestRouting:
     @given(SEEDS)
     def test_leaves_equal_the_oracle_with_missing_values(self, seed: int) -> None:
-        trees, rows = random_case(seed, missing=True)
+        trees, rows = random_ensemble(seed, missing=True)
         expected = [[reference.walk(trees, root, row)[-1] for root in trees.root] for row in rows]
         assert trees.leaves(rows).tolist() == expected
 
     @pytest.mark.parametrize("link", LINKS)
     @given(seed=SEEDS)
     def test_outputs_and_classes_equal_the_oracle(self, link: str, seed: int) -> None:
-        trees, rows = random_case(seed, link=link)
+        trees, rows = random_ensemble(seed, link=link)
         table = trees.schema.decode(rows)
         leaves = [[reference.walk(trees, root, row)[-1] for root in trees.root] for row in rows]
         output = [reference.output(trees, path) for path in leaves]
@@ -76,31 +76,31 @@ class TestRouting:
 
     @given(SEEDS)
     def test_probabilities(self, seed: int) -> None:
-        trees, rows = random_case(seed, link="probability")
+        trees, rows = random_ensemble(seed, link="probability")
         assert trees.predict_proba(trees.schema.decode(rows)).tolist() == trees.output(rows).tolist()
-        trees, rows = random_case(seed, link="logistic")
+        trees, rows = random_ensemble(seed, link="logistic")
         second = 1.0 / (1.0 + np.exp(-trees.output(rows)[:, 0].astype(float)))
         probability = trees.predict_proba(trees.schema.decode(rows))
         assert np.allclose(probability, np.column_stack([1.0 - second, second]), rtol=1e-14)
-        trees, rows = random_case(seed, link="softmax")
+        trees, rows = random_ensemble(seed, link="softmax")
         power = np.exp(trees.output(rows).astype(float))
         probability = trees.predict_proba(trees.schema.decode(rows))
         assert np.allclose(probability, power / power.sum(axis=1, keepdims=True), rtol=1e-14)
 
     @pytest.mark.parametrize("link", ["score", "value"])
     def test_scores_and_values_are_no_probabilities(self, link: str) -> None:
-        trees, rows = random_case(0, link=link)
+        trees, rows = random_ensemble(0, link=link)
         with pytest.raises(ValueError, match=f"no class probabilities.*{link}"):
             trees.predict_proba(trees.schema.decode(rows))
 
     def test_a_regression_has_no_labels(self) -> None:
-        trees, _ = random_case(0, link="value")
+        trees, _ = random_ensemble(0, link="value")
         with pytest.raises(TypeError, match="regression"):
             _ = trees.labels
 
     @given(SEEDS)
     def test_decision_path_holds_the_nodes_passed(self, seed: int) -> None:
-        trees, rows = random_case(seed)
+        trees, rows = random_ensemble(seed)
         path = trees.decision_path(trees.schema.decode(rows))
         assert path.shape == (len(rows), trees.n_nodes)
         for indicator, row in zip(path.toarray(), rows, strict=True):
@@ -142,7 +142,7 @@ class TestRouting:
 class TestBoxes:
     @given(SEEDS)
     def test_node_boxes_equal_the_oracle(self, seed: int) -> None:
-        trees, _ = random_case(seed)
+        trees, _ = random_ensemble(seed)
         boxes = trees.node_boxes()
         assert boxes.leaf.tolist() == list(range(trees.n_nodes))
         n_seen = 0
@@ -158,7 +158,7 @@ class TestBoxes:
     @given(SEEDS)
     def test_contradictions_are_what_makes_a_box_empty(self, seed: int) -> None:
         """No input gets to a node iff there is a contradiction on the way to it."""
-        trees, _ = random_case(seed)
+        trees, _ = random_ensemble(seed)
         contradicts = trees.contradictions()
         for root in trees.root:
             region = reference.regions(trees, root)
@@ -170,7 +170,7 @@ class TestBoxes:
 
     @given(SEEDS)
     def test_leaf_boxes_partition_the_space(self, seed: int) -> None:
-        trees, rows = random_case(seed)
+        trees, rows = random_ensemble(seed)
         boxes = trees.leaf_boxes()
         categorical = sorted(boxes.allowed)
         for row, leaves in zip(rows, trees.leaves(rows), strict=True):
@@ -183,7 +183,7 @@ class TestBoxes:
 class TestShape:
     @given(SEEDS)
     def test_counts(self, seed: int) -> None:
-        trees, rows = random_case(seed)
+        trees, rows = random_ensemble(seed)
         paths = [reference.walk(trees, root, row) for row in rows for root in trees.root]
         assert trees.n_trees == len(trees.root)
         assert trees.n_nodes == len(trees.feature)
@@ -199,7 +199,7 @@ class TestShape:
     def test_repr(self, ensemble: TreeEnsemble) -> None:
         n_leaves = ensemble.n_leaves
         assert repr(ensemble) == f"TreeEnsemble(1 tree, {n_leaves} leaves, 3 features)"
-        trees, _ = random_case(4)
+        trees, _ = random_ensemble(4)
         assert repr(trees).startswith(f"TreeEnsemble({trees.n_trees} tree")
 
 
@@ -220,7 +220,7 @@ class TestFrozen:
         ids=["itself", "copy", "deepcopy", "pickle", "json"],
     )
     def test_arrays_are_read_only_and_predictions_survive(self, remake: Any) -> None:
-        trees, rows = random_case(11, n_rows=200)
+        trees, rows = random_ensemble(11, n_rows=200)
         trees.decide(rows)  # fills what is computed once and kept
         other = remake(trees)
         for field in dataclasses.fields(trees):

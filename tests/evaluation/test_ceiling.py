@@ -38,7 +38,7 @@ class Steps:
         return self.left >= 0
 
 
-def random_case(seed: int, n_classes: int, most_rows: int = 10) -> Case:
+def random_table(seed: int, n_classes: int, most_rows: int = 10) -> Case:
     """Return rows with categories, missing values and repeats, and an attacker."""
     generator = np.random.default_rng(seed)
     schema = attacking.random_schema(generator)
@@ -67,7 +67,7 @@ class TestExact:
     @settings(max_examples=300)
     @given(st.integers(0, 2**32))
     def test_with_two_classes_it_is_what_the_best_classifier_gets(self, seed: int) -> None:
-        rows, label, schema, threat = random_case(seed, 2)
+        rows, label, schema, threat = random_table(seed, 2)
         reach = threat.resolve(schema, range(2))
         best = conflicts.best_possible(rows, label, reach) / len(rows)
         assert find_one(rows, label, reach) == (best, best)
@@ -76,7 +76,7 @@ class TestExact:
     @given(st.integers(0, 2**32), st.sampled_from([2, 3, 5]))
     def test_larger_tables_against_a_plain_matching(self, seed: int, n_classes: int) -> None:
         """With trees of boxes of several levels, and paths of several steps."""
-        rows, label, schema, threat = random_case(seed, n_classes, most_rows=120)
+        rows, label, schema, threat = random_table(seed, n_classes, most_rows=120)
         reach = threat.resolve(schema, range(n_classes))
         bound = conflicts.matching_bound(rows, label, reach) / len(rows)
         assert find_one(rows, label, reach) == (bound, bound)
@@ -84,7 +84,7 @@ class TestExact:
     @settings(max_examples=100)
     @given(st.integers(0, 2**32), st.sampled_from([3, 4]))
     def test_with_more_classes_it_is_a_bound(self, seed: int, n_classes: int) -> None:
-        rows, label, schema, threat = random_case(seed, n_classes)
+        rows, label, schema, threat = random_table(seed, n_classes)
         reach = threat.resolve(schema, range(n_classes))
         lower, upper = find_one(rows, label, reach)
         assert conflicts.best_possible(rows, label, reach) / len(rows) <= lower == upper <= 1.0
@@ -138,7 +138,7 @@ class TestIntervals:
     def test_wherever_the_work_stops_the_ceiling_is_between(
         self, seed: int, n_classes: int, steps: int, step: int
     ) -> None:
-        rows, label, schema, threat = random_case(seed, n_classes, most_rows=60)
+        rows, label, schema, threat = random_table(seed, n_classes, most_rows=60)
         reaches = [threat.scaled(epsilon).resolve(schema, range(n_classes)) for epsilon in (0.0, 0.5, 1.0)]
         lower, upper, _ = find_ceilings(rows, label, reaches, budget=Steps(steps), step=step)
         for k, reach in enumerate(reaches):
@@ -148,7 +148,7 @@ class TestIntervals:
         assert (np.diff(upper) <= 0.0).all()
 
     def test_more_work_never_makes_it_wider(self) -> None:
-        rows, label, schema, threat = random_case(3, 2, most_rows=60)
+        rows, label, schema, threat = random_table(3, 2, most_rows=60)
         reach = threat.resolve(schema, range(2))
         widths = [np.subtract(*find_one(rows, label, reach, budget=Steps(k), step=1)[::-1]) for k in range(60)]
         assert widths[0] > 0.0

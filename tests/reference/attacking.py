@@ -57,6 +57,30 @@ def predict(trees: TreeEnsemble, row: np.ndarray) -> int:
     return choose(trees, output(trees, [walk(trees, root, row)[-1] for root in trees.root]))
 
 
+def lead(trees: TreeEnsemble, total: list[np.floating], own: int) -> float:
+    """Return how far a class is ahead of the best other one by these outputs."""
+    if len(total) == 1:
+        above = float(total[0]) - float(NUMBERS[trees.precision](trees.cut))
+        return above if own == 1 else -above
+    return float(total[own]) - max(float(value) for k, value in enumerate(total) if k != own)
+
+
+def margin(trees: TreeEnsemble, row: np.ndarray, own: int) -> float:
+    """Return how far a class is ahead of the best other one at a row."""
+    return lead(trees, output(trees, [walk(trees, root, row)[-1] for root in trees.root]), own)
+
+
+def rounding(trees: TreeEnsemble) -> float:
+    """Return the most that adding up in the model's precision can be wrong by.
+
+    Base score and leaves are rounded and added up, and the sum is divided: two roundings for each tree and two more,
+    each by no more than half a unit in the last place of what the largest leaves of all trees come to together.
+    """
+    n_roundings, unit = 2 * len(trees.root) + 2, float(np.finfo(NUMBERS[trees.precision]).eps) / 2
+    largest = float(np.abs(trees.base_score).max()) + len(trees.root) * float(np.abs(trees.value).max())
+    return n_roundings * unit * largest / trees.divisor
+
+
 @dataclass
 class Region:
     """What a row must be like to reach a node: numbers in (low, high], categories among `codes`."""

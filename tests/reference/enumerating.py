@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.table import Schema
 from hardwood.threat import Reach
 from reference import attacking
 
@@ -37,3 +38,23 @@ def adversarial_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: 
     """Return those of them that the model gives another class."""
     points = reachable_points(trees, row, label, reach)
     return points[[attacking.predict(trees, point) != label for point in points]]
+
+
+def worst_margin(trees: TreeEnsemble, points: np.ndarray, own: int) -> float:
+    """Return how far a class is ahead at the point where it is least so; points may be many, outputs are few."""
+    outputs = np.unique(trees.output(points), axis=0)
+    return min(attacking.lead(trees, list(total), own) for total in outputs)
+
+
+def nearest(points: np.ndarray, row: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> float:
+    """Return the distance of a row from the nearest of some points as `attacking.distance` has it; infinite if none."""
+    change = np.where(np.isnan(row), 0.0, np.abs(points - row))
+    for feature in schema.categorical:
+        change[:, feature] = change[:, feature] != 0.0
+    if norm == 0:
+        distances = ((change != 0.0) * weight).sum(axis=1)
+    elif norm == 2:
+        distances = np.hypot.reduce(weight * change, axis=1)
+    else:
+        distances = (weight * change).sum(axis=1) if norm == 1 else (weight * change).max(axis=1)
+    return float(distances.min(initial=np.inf))

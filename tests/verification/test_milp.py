@@ -16,36 +16,22 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, load_dataset, verify
 from hardwood.threat import Reach
 from hardwood.verification import milp, milp_solver
-from hardwood.verification.answers import measure_margin as margin
-from hardwood.verification.distance import measure
 from hardwood.verification.milp import GRID, _common_step
 from hardwood.verification.milp_problem import Box, Nodes, Problem
 from reference import attacking, enumerating
+from reference.cases import random_case
 
 pytest.importorskip("highspy")
 
 SEEDS = st.integers(0, 2**32)
 NORMS = [np.inf, 2, 1, 0]
-LINKS = ["probability", "logistic", "softmax", "score"]
-
-
-def random_case(seed: int, n_trees: int) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, ThreatModel]:
-    """Trees, rows, their classes and a threat: all kinds of reach, categories, classes that do not attack."""
-    generator = np.random.default_rng(seed)
-    schema = attacking.random_schema(generator)
-    link = LINKS[generator.integers(len(LINKS))]
-    n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
-    trees = attacking.random_trees(generator, schema, n_trees, 2, n_classes, link)
-    rows = attacking.random_rows(generator, trees, 2)
-    entries = attacking.random_threat(generator, schema)
-    attackers = None if generator.random() < 0.7 else [trees.labels[0]]
-    return trees, rows, trees.decide(rows), ThreatModel(entries, attacking_classes=attackers)
 
 
 def near_tie(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> bool:
     """Say whether some point within reach is so close to a tie that rounding may decide it."""
     points = enumerating.reachable_points(trees, row, label, reach)
-    return bool((np.abs(margin(trees, trees.output(points), np.full(len(points), label))) < 1e-5).any())
+    outputs = np.unique(trees.output(points), axis=0)
+    return any(abs(attacking.lead(trees, list(total), label)) < 1e-5 for total in outputs)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +51,7 @@ class TestAgainstEnumeration:
     @given(SEEDS, st.integers(1, 5))
     def test_decisions_and_margins(self, seed: int, n_trees: int) -> None:
         """Never a wrong answer; undecided only where a point within reach is nearly a tie."""
-        trees, rows, label, threat = random_case(seed, n_trees)
+        trees, rows, label, threat = random_case(seed, n_trees, n_rows=2)
         reach = threat.resolve(trees.schema, trees.labels)
         certificate = verify(trees, trees.schema.decode(rows), None, threat, method="milp")
         for k, (row, own) in enumerate(zip(rows, label.tolist(), strict=True)):
@@ -75,21 +61,19 @@ class TestAgainstEnumeration:
                 assert near_tie(trees, row, own, reach)
             else:
                 assert certificate.status[k] == ("vulnerable" if vulnerable else "robust")
-            worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
+            worst = enumerating.worst_margin(trees, points, own)
             assert certificate.lower[k] - 1e-5 <= worst <= certificate.upper[k] + 1e-5
 
     @settings(max_examples=60)
     @given(SEEDS, st.integers(1, 4), st.sampled_from(NORMS))
     def test_distances(self, seed: int, n_trees: int, norm: float) -> None:
-        trees, rows, label, threat = random_case(seed, n_trees)
+        trees, rows, label, threat = random_case(seed, n_trees, n_rows=2)
         reach = threat.resolve(trees.schema, trees.labels)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], trees.schema.n_features)
         found = attack(trees, trees.schema.decode(rows), None, threat, norm=norm, feature_weight=weight, method="milp")
         for k, (row, own) in enumerate(zip(rows, label.tolist(), strict=True)):
             points = enumerating.adversarial_points(trees, row, own, reach)
-            nearest = np.inf
-            if len(points):
-                nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+            nearest = enumerating.nearest(points, row, trees.schema, norm, weight)
             assert found.lower[k] <= nearest * (1 + 1e-12)
             np.testing.assert_allclose(found.distance[k], nearest, rtol=1e-5)
             if not near_tie(trees, row, own, reach):

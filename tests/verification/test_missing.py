@@ -25,22 +25,11 @@ from hardwood import (
 from hardwood.table import Schema
 from reference import attacking as reference
 from reference import enumerating
+from reference.cases import random_case
 
 SEEDS = st.integers(0, 2**32 - 1)
 NORMS = [np.inf, 2, 1, 0]
 NAN = np.nan
-
-
-def random_case(seed: int, n_trees: int, max_depth: int, n_rows: int) -> tuple[TreeEnsemble, np.ndarray, ThreatModel]:
-    """Return a model that takes missing values, rows that have some, and any kind of threat."""
-    generator = np.random.default_rng(seed)
-    schema = reference.random_schema(generator, accepts_missing=True)
-    link = str(generator.choice(["probability", "logistic", "softmax", "score"]))
-    n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
-    trees = reference.random_trees(generator, schema, n_trees, max_depth, n_classes, link)
-    rows = reference.random_rows(generator, trees, n_rows, missing=True)
-    attackers = None if generator.random() < 0.7 else [trees.labels[0]]
-    return trees, rows, ThreatModel(reference.random_threat(generator, schema), attackers)
 
 
 def assert_stays_missing(rows: np.ndarray, examples: np.ndarray) -> None:
@@ -52,9 +41,9 @@ class TestOneTree:
     @given(SEEDS, st.sampled_from(NORMS))
     def test_every_leaf_tried(self, seed: int, norm: float) -> None:
         """Among them leaves that no number gets to, because splits contradict each other, but a missing value does."""
-        tree, rows, threat = random_case(seed, 1, 5, 8)
+        tree, rows, label, threat = random_case(seed, 1, max_depth=5, n_rows=8, missing=True)
         generator = np.random.default_rng(seed)
-        X, label = tree.schema.decode(rows), tree.decide(rows)
+        X = tree.schema.decode(rows)
         label[:2] = generator.integers(len(tree.labels), size=2)
         y = tree.labels[label]
         reach = threat.resolve(tree.schema, tree.labels)
@@ -110,9 +99,9 @@ class TestEnsembles:
     @settings(max_examples=100)
     @given(SEEDS)
     def test_decisions_and_distances(self, seed: int) -> None:
-        trees, rows, threat = random_case(seed, int(seed % 4) + 2, 2, 4)
+        trees, rows, label, threat = random_case(seed, int(seed % 4) + 2, n_rows=4, missing=True)
         reach = threat.resolve(trees.schema, trees.labels)
-        X, label = trees.schema.decode(rows), trees.decide(rows)
+        X = trees.schema.decode(rows)
         weight = [1.0] * trees.schema.n_features
         certificate, result = verify(trees, X, None, threat), attack(trees, X, None, threat)
         for k, (row, own) in enumerate(zip(rows, label, strict=True)):

@@ -19,8 +19,6 @@ from hardwood._kernels.search.state import EVERY, LARGEST, keep_leaves, narrow
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification import ask
 from hardwood.verification.answers import FOUND, NONE
-from hardwood.verification.answers import measure_margin as margin
-from hardwood.verification.distance import measure
 from hardwood.verification.engine import make_workspace
 from hardwood.verification.search import RowSearch, measure_rounding, prepare
 from hardwood.verification.settings import SETTINGS, SearchSettings
@@ -65,11 +63,9 @@ def check(seed: int, norm: float, search: SearchSettings = ALWAYS) -> bool:
         points = np.array(np.meshgrid(*values, indexing="ij")).reshape(len(values), -1).T
         adversarial = points[trees.decide(points) != own]
         assert decided.status[k] == (FOUND if len(adversarial) else NONE)
-        worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
+        worst = enumerating.worst_margin(trees, points, int(own))
         assert decided.lower[k] <= worst <= decided.upper[k]
-        distance = np.inf
-        if len(adversarial):
-            distance = measure(adversarial, np.tile(row, (len(adversarial), 1)), trees.schema, norm, weight).min()
+        distance = enumerating.nearest(adversarial, row, trees.schema, norm, weight)
         assert nearest.lower[k] == nearest.upper[k]
         np.testing.assert_allclose(nearest.upper[k], distance, rtol=1e-12, atol=1e-300)
     works = [work for _, work in prepare(trees, search).spare]

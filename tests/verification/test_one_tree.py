@@ -21,35 +21,19 @@ from hardwood.threat import Reach
 from hardwood.verification import one_tree, search
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from reference import attacking, enumerating
+from reference.cases import random_case
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def random_case(seed: int, link: str | None = None) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, Reach]:
-    """A tree with categories, missing values and contradictions, rows at its thresholds, their classes, and a reach."""
-    generator = np.random.default_rng(seed)
-    missing = bool(generator.random() < 0.5)
-    schema = attacking.random_schema(generator, accepts_missing=missing)
-    if link is None:
-        link = str(generator.choice(["probability", "logistic", "softmax", "score"]))
-    n_classes = 2 if link == "logistic" else int(generator.integers(2, 5))
-    tree = attacking.random_trees(generator, schema, 1, 4, n_classes, link)
-    rows = attacking.random_rows(generator, tree, 4, missing=missing)
-    entries = attacking.random_threat(generator, schema)
-    if link == "value":
-        return tree, rows, np.zeros(len(rows), dtype=np.intp), ThreatModel(entries).resolve(schema)
-    class_index = np.where(generator.random(4) < 0.7, tree.decide(rows), generator.integers(n_classes, size=4))
-    attackers = None if generator.random() < 0.7 else [tree.labels[0]]
-    return tree, rows, class_index, ThreatModel(entries, attackers).resolve(schema, tree.labels)
-
-
-def plain_margin(tree: TreeEnsemble, point: np.ndarray, own: int) -> float:
-    """How far a class is ahead at a point, by the sentence that defines it."""
-    total = attacking.output(tree, [attacking.walk(tree, tree.root[0], point)[-1]])
-    if len(total) == 1:
-        lead = float(total[0]) - float(attacking.NUMBERS[tree.precision](tree.cut))
-        return lead if own == 1 else -lead
-    return float(total[own]) - max(float(value) for k, value in enumerate(total) if k != own)
+def ask_one_tree(seed: int, link: str | None = None) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, Reach]:
+    """A tree, half of them for missing values, rows at its thresholds, some of them of another class, and a reach."""
+    case = random_case(seed, 1, max_depth=4, n_rows=4, most_classes=4, missing=seed % 2 == 1, link=link)
+    generator, class_index = np.random.default_rng(seed), case.class_index
+    if link != "value":
+        other = generator.integers(len(case.trees.labels), size=len(class_index))
+        class_index = np.where(generator.random(len(class_index)) < 0.7, class_index, other)
+    return case.trees, case.rows, class_index, case.reach
 
 
 def search_rows(tree: TreeEnsemble, reach: Reach) -> search.RowSearch:
@@ -60,14 +44,14 @@ def search_rows(tree: TreeEnsemble, reach: Reach) -> search.RowSearch:
 @settings(max_examples=300)
 @given(SEEDS)
 def test_verdicts_margins_and_witnesses(seed: int) -> None:
-    tree, rows, class_index, reach = random_case(seed)
+    tree, rows, class_index, reach = ask_one_tree(seed)
     answers = one_tree.decide(tree, rows, class_index, reach)
     assert not answers.interrupted
     np.testing.assert_array_equal(answers.lower, answers.upper)
     searched = search_rows(tree, reach).decide(rows, class_index)
     for k, (row, own) in enumerate(zip(rows, class_index.tolist(), strict=True)):
         points = enumerating.reachable_points(tree, row, own, reach)
-        assert answers.lower[k] == min(plain_margin(tree, point, own) for point in points)
+        assert answers.lower[k] == min(attacking.margin(tree, point, own) for point in points)
         is_fooled = any(attacking.predict(tree, point) != own for point in points)
         assert answers.status[k] == (FOUND if is_fooled else NONE)
         was_wrong = attacking.predict(tree, row) != own
@@ -79,7 +63,7 @@ def test_verdicts_margins_and_witnesses(seed: int) -> None:
         elif was_wrong:
             np.testing.assert_array_equal(witness, row)
         else:
-            assert plain_margin(tree, witness, own) == answers.lower[k]
+            assert attacking.margin(tree, witness, own) == answers.lower[k]
             assert attacking.predict(tree, witness) != own
             missing = frozenset(np.flatnonzero(np.isnan(row)).tolist())
             leaf = attacking.walk(tree, tree.root[0], witness)[-1]
@@ -90,7 +74,7 @@ def test_verdicts_margins_and_witnesses(seed: int) -> None:
 @settings(max_examples=150)
 @given(SEEDS, st.sampled_from([1, -1]))
 def test_extremes_of_regressions(seed: int, sign: int) -> None:
-    tree, rows, class_index, reach = random_case(seed, "value")
+    tree, rows, class_index, reach = ask_one_tree(seed, "value")
     answers = one_tree.extreme(tree, rows, reach, sign)
     np.testing.assert_array_equal(answers.lower, answers.upper)
     searcher = search_rows(tree, reach)

@@ -29,25 +29,9 @@ from hardwood._kernels.search import branching, decisions, distances, dual_bound
 from hardwood.threat import ThreatModel
 from hardwood.verification import ask, search
 from hardwood.verification.answers import UNFINISHED
-from hardwood.verification.answers import measure_margin as margin
-from hardwood.verification.distance import measure
-from hardwood.verification.search import measure_rounding
 from hardwood.verification.settings import SETTINGS, SearchSettings
 from reference import attacking, enumerating
-
-LINKS = ["probability", "logistic", "softmax", "score"]
-
-
-def random_case(seed: int) -> tuple[TreeEnsemble, np.ndarray, np.ndarray, ThreatModel]:
-    generator = np.random.default_rng(seed)
-    schema = attacking.random_schema(generator)
-    link = LINKS[generator.integers(len(LINKS))]
-    n_classes = 2 if link == "logistic" else int(generator.integers(2, 4))
-    trees = attacking.random_trees(generator, schema, int(generator.integers(2, 6)), 2, n_classes, link)
-    rows = attacking.random_rows(generator, trees, 3)
-    entries = attacking.random_threat(generator, schema)
-    attackers = None if generator.random() < 0.7 else [trees.labels[0]]
-    return trees, rows, trees.decide(rows), ThreatModel(entries, attacking_classes=attackers)
+from reference.cases import random_case
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +60,7 @@ def check_distances(seed: int, norm: float, search_settings: SearchSettings = SE
     np.testing.assert_array_equal(result.lower, result.upper)
     for row, own, distance in zip(rows, label, result.upper, strict=True):
         points = enumerating.adversarial_points(trees, row, own, reach)
-        nearest = np.inf
-        if len(points):
-            nearest = measure(points, np.tile(row, (len(points), 1)), trees.schema, norm, weight).min()
+        nearest = enumerating.nearest(points, row, trees.schema, norm, weight)
         np.testing.assert_allclose(distance, nearest, rtol=1e-12, atol=1e-300)
 
 
@@ -125,7 +107,7 @@ class TestAgainstEnumeration:
         certificate = verify(trees, trees.schema.decode(rows), None, threat)
         for k, (row, own) in enumerate(zip(rows, label, strict=True)):
             points = enumerating.reachable_points(trees, row, own, reach)
-            worst = margin(trees, trees.output(points), np.full(len(points), own)).min()
+            worst = enumerating.worst_margin(trees, points, int(own))
             assert certificate.lower[k] <= worst <= certificate.upper[k]
 
 
@@ -148,7 +130,7 @@ class TestRegression:
         reach = threat.resolve(trees.schema)
         tolerance = float(np.random.default_rng(seed).choice([0.0, 0.5, 2.0]))
         certificate = verify(trees, trees.schema.decode(rows), None, threat, tolerance=tolerance)
-        doubt = 2.0 * measure_rounding(trees).doubt + 1e-6 * np.abs(trees.output(rows)).max()
+        doubt = 2.0 * attacking.rounding(trees) + 1e-6 * np.abs(trees.output(rows)).max()
         for k, row in enumerate(rows):
             outputs = trees.output(enumerating.reachable_points(trees, row, 0, reach))[:, 0].astype(np.float64)
             assert certificate.lower[k] <= outputs.min() <= certificate.lower[k] + doubt
