@@ -11,7 +11,7 @@ from reference import attacking
 
 
 def reachable_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:
-    """Return, for every cell that the row's reach meets, the point of it that is nearest to the row."""
+    """Return points of every cell that the row's reach meets, among them the one that is nearest to the row."""
     return np.array(list(product(*reachable_values(trees, row, label, reach))))
 
 
@@ -29,7 +29,12 @@ def reachable_values(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
             axes.append(codes.astype(float))
             continue
         thresholds = np.unique(trees.threshold[(trees.feature == j)])
-        values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
+        if reach.whole is not None and reach.whole[j]:
+            # All whole numbers, as far as there are thresholds, and one more on either side.
+            values = np.append(thresholds, row[j])
+            values = np.arange(np.floor(values.min()) - 1.0, np.ceil(values.max()) + 2.0)
+        else:
+            values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
         axes.append(np.unique(values[(low[0, j] <= values) & (values <= high[0, j])]))
     return axes
 

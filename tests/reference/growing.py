@@ -54,15 +54,13 @@ def make_samples(X: np.ndarray, label: np.ndarray, weight: np.ndarray, reach: Re
     row = np.concatenate([np.flatnonzero(share > 0.0), np.flatnonzero(share < 1.0)])
     moves = np.arange(len(row)) < (share > 0.0).sum()
     part = np.where(moves, share[row], 1.0 - share[row])
-    down, up = np.where(moves[:, None], reach.left, 0.0), np.where(moves[:, None], reach.right, 0.0)
     seats = {}
     for feature, allowed in enumerate(reach.categories):
         if allowed is not None:
             code = X[row, feature].astype(int)
             seats[feature] = np.where(moves[:, None], allowed[code], np.eye(len(allowed), dtype=bool)[code])
     finite = np.where(np.isfinite([reach.left, reach.right]), [reach.left, reach.right], 0.0)
-    with np.errstate(over="ignore"):
-        low, high = X[row] - down, X[row] + up
+    low, high = (np.where(moves[:, None], end, X[row]) for end in reach.interval(X[row]))
     return Samples(
         label=label[row],
         weight=weight[row] * part,

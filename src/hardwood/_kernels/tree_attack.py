@@ -22,6 +22,7 @@ class Target(NamedTuple):
     parent: np.ndarray  # int64 per node, -1 for the root
     contradicts: np.ndarray  # bool per node: whether no value of its parent's feature passes all the splits down to it
     class_index: np.ndarray  # int64 per node: the class it would predict
+    above: np.ndarray  # float64 per node: the smallest value that is greater than its threshold
 
 
 class CategoryReach(NamedTuple):
@@ -82,8 +83,8 @@ def _step(target, categories, child, own, value, low, high):
         return threshold if threshold >= low else np.inf
     if value > threshold:
         return value
-    threshold = np.nextafter(threshold, np.inf)  # the left end of a leaf is open
-    return threshold if threshold <= high else np.inf
+    above = target.above[node]  # the left end of a leaf is open
+    return above if above <= high else np.inf
 
 
 @inner

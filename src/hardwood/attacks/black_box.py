@@ -113,7 +113,8 @@ class Target:
         self.classes = np.asarray(getattr(model, "classes_", np.unique(predicted)))
         self.class_index = read_class_index(predicted if y is None else y, self.classes, len(self.matrix))
         self.is_wrong = self.classes[self.class_index] != predicted
-        self.threat = ThreatModel.coerce("<>" if threat is None else threat)
+        words = ThreatModel.coerce("<>" if threat is None else threat)
+        self.threat = words.settle(X, self.matrix, self.schema)
         self.reach: Reach = self.threat.resolve(self.schema, self.classes)
         low, high = self.reach.box(self.matrix, self.class_index)
         # Without a limit: the range of the column, to the side that is open.
@@ -182,6 +183,8 @@ class _QueryAttack:
         low, high = self.low[self.movable], self.high[self.movable]
         share = np.asarray(cube, dtype=np.float64)
         points[:, self.movable] = np.clip(low + share * (high - low), low, high)
+        if self.target.reach.whole is not None:
+            points = np.where(self.target.reach.whole, np.rint(points), points)  # both ends of the reach are whole
         points = points[: self.left]
         if not len(points):
             raise _OutOfQueriesError

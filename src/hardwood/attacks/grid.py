@@ -28,6 +28,7 @@ def make_grid(prepared: Prepared) -> Grid:
         limit=model.cut * model.divisor,
         doubt=prepared.rounding.doubt,
         thresholds=model.thresholds,
+        above=model.above,
         features=model.features,
         slot=ends - n_cells - 1,
     )

@@ -7,6 +7,7 @@ import numpy as np
 from hardwood._kernels.search import descent
 from hardwood.attacks.grid import locate_rows, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.threat import Reach
 from hardwood.verification.distance import first_radius
 from hardwood.verification.search import prepare
@@ -33,6 +34,7 @@ def attack_locally(
 
     method : one of LOCAL_METHODS; see `attack`.
     """
+    ensemble = round_thresholds(ensemble, reach.whole)
     prepared = prepare(ensemble)
     used = prepared.used
     radius = first_radius(ensemble, weight, np.inf)  # to begin with, for the heuristic

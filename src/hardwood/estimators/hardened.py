@@ -174,7 +174,9 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         matrix = schema.encode(X)
         labels = read_labels(y, len(matrix))
         classes = np.unique(labels)
-        threat.price(schema, classes)  # refuses what does not suit the table, before anything is fitted
+        threat = threat.settle(X, matrix, schema)
+        # Refuses what does not suit the table, before anything is fitted.
+        (threat.price if threat.rules else threat.resolve)(schema, classes)
         self._check_parameters()
         n_attacked = len(matrix) if self.max_rows is None else check_size("max_rows", self.max_rows, 1, len(matrix))
         random = check_random_state(self.random_state)

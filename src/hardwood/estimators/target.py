@@ -17,6 +17,7 @@ def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     """Read a table, labels and weights as the parameters of a tree say."""
     threat, schema = read_columns(estimator, X)
     matrix = schema.encode(X)
+    threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:

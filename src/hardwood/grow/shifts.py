@@ -12,6 +12,10 @@ def find_shifts(reach: Reach, attacks: np.ndarray) -> Shifts:
     """Turn a reach into the shifts of both orientations, and give every feature its order slots.
 
     A feature that nobody can move has one order for both orientations; so has a categorical one.
+
+    Shifts may lead out of a feature's domain, which changes nothing: every row is inside, so a threshold inside parts
+    the same samples whether or not the others are brought back to the edge; and at one outside everybody can stay on
+    the same side, so it gains nothing.
     """
     n_features = len(reach.left)
     shift = np.zeros((n_features, 2, 2))

@@ -31,6 +31,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
+from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import grow_nodes
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
@@ -59,12 +60,14 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
         grower = ExactGrower(samples, shifts, limits, search, workers)
         grower.plant(problem.class_index, options.seed)
         grower.grow()
-    return _harvest(grower.nodes, _read_left_sets(grower, problem), problem)
+    ensemble = _harvest(grower.nodes, _read_left_sets(grower, problem), problem)
+    return floor_thresholds(ensemble, reach.whole)
 
 
 def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
     """Grow one robust tree of numerical features on bins; None: on as many as there are ends of reach."""
-    return _harvest(grow_nodes(problem, reach, options, max_bins), {}, problem)
+    ensemble = _harvest(grow_nodes(problem, reach, options, max_bins), {}, problem)
+    return floor_thresholds(ensemble, reach.whole)
 
 
 def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:

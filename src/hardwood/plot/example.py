@@ -118,6 +118,7 @@ class AdversarialExampleDisplay:
         if not 0 <= row < len(matrix):
             raise ValueError(f"row={row!r}: expected a row of X, from 0 to {len(matrix) - 1}")
         threat = ThreatModel.coerce(getattr(estimator, "threat_", "<>") if threat is None else threat)
+        threat = threat.settle(X, matrix, ensemble.schema)
         label = ensemble.decide(matrix) if y is None else read_class_index(y, ensemble.labels, len(matrix))
         own = ensemble.labels[label[[row]]]
         reach = (threat.price if threat.rules else threat.resolve)(ensemble.schema, ensemble.labels)

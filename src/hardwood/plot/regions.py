@@ -105,6 +105,7 @@ class DecisionRegionDisplay:
         matrix = ensemble.schema.encode(X)
         if np.isnan(matrix).any():
             raise ValueError("X: a row with a missing value has no place in the plane; leave out such rows")
+        threat = threat.settle(X, matrix, ensemble.schema)
         class_index = read_class_index(y, ensemble.labels, len(matrix))
         edges = (_edges(ensemble, matrix, 0, margin), _edges(ensemble, matrix, 1, margin))
         return cls(

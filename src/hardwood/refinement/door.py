@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.refinement.rows import Rows
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.question import read_question
@@ -26,7 +27,7 @@ def read_training(
     """Read a model, which may have several trees if `several`, a table, labels, weights and the attacker."""
     words = _read_threat(model, threat)
     question = read_question(model, X, y, words)
-    ensemble, matrix = question.ensemble, question.matrix
+    ensemble, matrix, words = question.ensemble, question.matrix, question.threat
     if len(ensemble.labels) != 2:
         raise ValueError(f"model: it has the classes {ensemble.labels.tolist()}; only models of two can be improved")
     if ensemble.n_trees != 1 and not several:
@@ -38,6 +39,7 @@ def read_training(
     is_missing = np.isnan(matrix).any(axis=1)
     if is_missing.any():
         raise ValueError(f"X: row {int(is_missing.argmax())} has a missing value; trees are improved on complete rows")
+    ensemble = floor_thresholds(ensemble, question.reach.whole)
     weight = read_weight(sample_weight, len(matrix))
     share = check_number("rho", rho, 0.0, 1.0)
     counts = weight > 0.0

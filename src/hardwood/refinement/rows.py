@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,8 +91,7 @@ def divide(rows: Rows, spread: Sequence[tuple[float, float]] = ((1.0, 1.0),)) ->
     parts = []
     reach = rows.reach
     for multiple, share in spread:
-        wider = Reach(reach.left * multiple, reach.right * multiple, reach.categories, reach.attacks)
-        parts.append(Part(moving, wider, True, rows.rho * share))
+        parts.append(Part(moving, reach.multiply(multiple), True, rows.rho * share))
     parts.append(Part(moving, reach, False, 1.0 - rows.rho))
     parts.append(Part(standing, reach, False, 1.0))
     return [part for part in parts if len(part.which) and part.share > 0.0]
@@ -115,6 +115,14 @@ class Grid(NamedTuple):
     known: np.ndarray
 
 
+def _round_cuts(first_cut: np.ndarray, cut: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Round the cuts of whole numbers down; those that part the same numbers become one."""
+    cuts = [cut[start:end] for start, end in pairwise(first_cut.tolist())]
+    cuts = [np.unique(np.floor(values)) if is_whole else values for values, is_whole in zip(cuts, whole, strict=True)]
+    sizes = np.array([0, *map(len, cuts)], dtype=np.int64)
+    return np.cumsum(sizes), np.concatenate(cuts)
+
+
 def find_grid(rows: Rows, ensemble: TreeEnsemble | None = None) -> Grid:
     """Find the cuts of every feature: in the middle of each gap between ends of reaches, and where a tree has some."""
     n_features = rows.matrix.shape[1]
@@ -133,6 +141,8 @@ def find_grid(rows: Rows, ensemble: TreeEnsemble | None = None) -> Grid:
     cut = np.empty(codes.find_cuts(*about_cuts, np.empty(0)))
     if len(cut):
         codes.find_cuts(*about_cuts, cut)
+    if rows.reach.whole is not None:
+        first_cut, cut = _round_cuts(first_cut, cut, rows.reach.whole)
     share = rows.weight / rows.weight.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.sqrt(share @ (rows.matrix - share @ rows.matrix) ** 2)

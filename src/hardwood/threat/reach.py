@@ -1,10 +1,13 @@
 """Reach: what an attacker may do to the rows of one table, as arrays. The one definition that everything else uses."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+# Distances so little below a whole number count as that number: 4.35 * 100 is 434.99999999999994.
+WHOLE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +24,10 @@ class Reach:
         the categories that are not in the schema; the diagonal is true.
     attacks : ndarray of shape (n_classes,)
         Which classes attack. A single True where there is no class information.
+    whole : ndarray of shape (n_features,) or None
+        Which features hold whole numbers only; `left` and `right` are whole there. None: none.
+    within : ndarray of shape (2, n_features) or None
+        The smallest and the largest value of each feature that exists; whole where the feature is. None: all do.
 
     Examples
     --------
@@ -35,11 +42,16 @@ class Reach:
     right: np.ndarray
     categories: tuple[np.ndarray | None, ...]
     attacks: np.ndarray
+    whole: np.ndarray | None = None
+    within: np.ndarray | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
             object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
+        for name, dtype in (("whole", np.bool_), ("within", np.float64)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
         if self.categorical:
             matrices = (None if m is None else _read_only(m, np.bool_) for m in self.categories)
             object.__setattr__(self, "categories", tuple(matrices))
@@ -62,15 +74,24 @@ class Reach:
     def select(self, columns: np.ndarray) -> "Reach":
         """Return what an attacker may do to some columns."""
         categories = tuple(map(self.categories.__getitem__, columns.tolist()))
-        return Reach(self.left[columns], self.right[columns], categories, self.attacks)
+        whole = None if self.whole is None else self.whole[columns]
+        within = None if self.within is None else self.within[:, columns]
+        return Reach(self.left[columns], self.right[columns], categories, self.attacks, whole, within)
+
+    def multiply(self, factor: float) -> "Reach":
+        """Return what an attacker may do who gets so many times as far."""
+        ends = (self.left * factor, self.right * factor)
+        if self.whole is not None:
+            ends = round_distances(ends[0], self.whole), round_distances(ends[1], self.whole)
+        return replace(self, left=ends[0], right=ends[1])
 
     def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and the highest value that each number can be moved to.
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
-        can be moved to every ``v`` with ``lo <= v <= hi``, and to nothing else. A missing value, a
-        number or a category, stays missing, and none can be made missing: an attacker who hides
-        a value is another threat than one who changes it.
+        can be moved to every ``v`` with ``lo <= v <= hi``, of whole numbers to every whole one, and to
+        nothing else. A missing value, a number or a category, stays missing, and none can be made
+        missing: an attacker who hides a value is another threat than one who changes it.
 
         Parameters
         ----------
@@ -104,12 +125,18 @@ class Reach:
         """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
         left, right = (self.left, self.right) if feature is None else (self.left[feature], self.right[feature])
         with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
-            return values - left, values + right
+            low, high = values - left, values + right
+        if self.within is None:
+            return low, high
+        least, most = self.within if feature is None else self.within[:, feature]
+        return np.minimum(values, np.maximum(low, least)), np.maximum(values, np.minimum(high, most))
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
         lo, hi = self.box(X, class_index)
         inside = (lo <= X_adv) & (X_adv <= hi)
+        if self.whole is not None:
+            inside &= ~self.whole | (X_adv == np.floor(X_adv))
         if inside.all() and not self.categorical:
             return np.ones(len(X), dtype=bool)  # the rule, and nothing is missing: comparisons with NaN are false
         is_missing = np.isnan(X), np.isnan(X_adv)
@@ -141,6 +168,11 @@ class Reach:
         matrices = [np.empty((0, 0), dtype=bool) if m is None else m for m in self.categories]
         count = np.array([len(m) for m in matrices], dtype=np.int64)
         return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
+
+
+def round_distances(distance: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return how far whole numbers can be moved: down to a whole number, but 2.9999999999 is 3."""
+    return np.where(whole, np.floor(distance + WHOLE_TOLERANCE), distance)
 
 
 def _read_only(array: Any, dtype: Any) -> np.ndarray:

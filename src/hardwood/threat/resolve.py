@@ -13,7 +13,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label, get_column, open_table, read_labels, say_where
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.priced_reach import PricedReach
-from hardwood.threat.reach import Reach
+from hardwood.threat.reach import Reach, round_distances
 from hardwood.threat.spelling import INTERVALS, ONE_FEATURE, label_codes
 
 # Names that are listed in an error.
@@ -36,7 +36,7 @@ def place_entries(features: Any, schema: Schema) -> list[Any]:
         positions = {str(schema.key(j)): j for j in range(schema.n_features)}
         for key, entry in features.items():
             if str(key) not in positions:
-                raise ValueError(f"threat for feature {key!r}: {_explain_column(key, schema)}")
+                raise ValueError(f"threat for feature {key!r}: {explain_column(key, schema)}")
             entries[positions[str(key)]] = entry
     else:
         # One entry for all suits every feature.
@@ -54,7 +54,7 @@ def place_rules(rules: Sequence[AttackRule], entries: Sequence[Any], schema: Sch
     placed = []
     for k, rule in enumerate(rules):
         if str(rule.feature) not in positions:
-            raise ValueError(f"rules[{k}]: {rule!r}: {_explain_column(rule.feature, schema)}")
+            raise ValueError(f"rules[{k}]: {rule!r}: {explain_column(rule.feature, schema)}")
         j = positions[str(rule.feature)]
         if entries[j] is not None:
             raise ValueError(
@@ -78,7 +78,7 @@ def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
         )
 
 
-def _explain_column(name: Label, schema: Schema) -> str:
+def explain_column(name: Label, schema: Schema) -> str:
     """Say that there is no such column, and which was probably meant."""
     return f"there is no such column{_suggest(name, [schema.key(j) for j in range(schema.n_features)], 'columns')}"
 
@@ -143,17 +143,32 @@ def add_labels(schema: Schema, X: Any) -> Schema:
     return replace(schema, categories=tuple(categories))
 
 
-def resolve_reach(entries: Sequence[Any], schema: Schema, attacks: np.ndarray, *, allow_unseen: bool) -> Reach:
-    """Turn one entry per feature into arrays; unless they are allowed, no category becomes one never seen."""
+def resolve_reach(
+    entries: Sequence[Any],
+    schema: Schema,
+    attacks: np.ndarray,
+    domain: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    *,
+    allow_unseen: bool,
+) -> Reach:
+    """Turn one entry per feature into arrays; unless they are allowed, no category becomes one never seen.
+
+    domain : which features are whole, and within which values each lies; see `Reach`.
+    """
+    whole = domain[0]
     if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
         left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
-        return Reach(left, right, (None,) * schema.n_features, attacks)
+        if whole is not None:
+            left, right = round_distances(left, whole), round_distances(right, whole)
+        return Reach(left, right, (None,) * schema.n_features, attacks, *domain)
     both = list(zip(entries, schema.categories, strict=True))
     left, right = np.array([_find_interval(entry if labels is None else 0.0) for entry, labels in both]).T
     categories = tuple(
         None if labels is None else _category_matrix(entry, labels, allow_unseen) for entry, labels in both
     )
-    return Reach(left, right, categories, attacks)
+    if whole is not None:
+        left, right = round_distances(left, whole), round_distances(right, whole)
+    return Reach(left, right, categories, attacks, *domain)
 
 
 def _find_interval(entry: Any) -> tuple[float, float]:

@@ -17,6 +17,17 @@ from hardwood.files import write_whole
 from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule, read_budget, read_rules
+from hardwood.threat.domain import (
+    FROM_DTYPE,
+    WholeNumbers,
+    Within,
+    check_rows,
+    place_whole,
+    place_within,
+    read_dtypes,
+    read_whole_numbers,
+    read_within,
+)
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.resolve import (
@@ -76,6 +87,14 @@ class ThreatModel:
         a category that is named here but not in the table is an error, because it is most often misspelt. "ignore": no,
         and what is said here of such categories counts for nothing, as in a file that is meant for several tables.
         "allow": yes, those that are named here and, for a feature that is ``"<>"``, any other.
+    whole_numbers : None, "from_dtype" or list of columns
+        The columns, by name or index, that hold whole numbers only, such as counts and 0/1 flags: a move leads from a
+        whole number to a whole number. "from_dtype": the integer and boolean columns of the DataFrame that a model is
+        fitted to or asked about, booleans within 0 and 1; an array has none, whatever its dtype. None: every number
+        is a value. Not together with rules.
+    within : None or dict
+        ``{column: (smallest, largest)}``: the values of a column that exist, both ends included; None or infinity
+        for an end that is open. Nothing is moved outside. A column that has rules cannot have a domain.
 
     Examples
     --------
@@ -86,7 +105,10 @@ class ThreatModel:
     ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
     """
 
-    __slots__ = ("_attacking_classes", "_budget", "_features", "_repeat", "_rules", "_unseen_categories")
+    __slots__ = (
+        "_attacking_classes", "_budget", "_features", "_repeat", "_rules", "_unseen_categories", "_whole_numbers",
+        "_within",
+    )  # fmt: skip
 
     _features: Any
     _attacking_classes: tuple[Label, ...] | None
@@ -94,6 +116,8 @@ class ThreatModel:
     _budget: float | None
     _repeat: bool
     _unseen_categories: str
+    _whole_numbers: WholeNumbers
+    _within: Within
 
     def __init__(
         self,
@@ -104,12 +128,16 @@ class ThreatModel:
         budget: Any = None,
         repeat: bool = True,
         unseen_categories: str = "error",
+        whole_numbers: Any = None,
+        within: Any = None,
     ) -> None:
         if unseen_categories not in UNSEEN_CATEGORIES:
             raise ValueError(f"unseen_categories={unseen_categories!r}: expected 'error', 'ignore' or 'allow'")
         if isinstance(features, ThreatModel):
             if rules is not None or budget is not None or unseen_categories != "error":
                 raise ValueError("rules, budget, unseen_categories: a ThreatModel is given, which has its own")
+            if whole_numbers is not None or within is not None:
+                raise ValueError("whole_numbers, within: a ThreatModel is given, which has its own")
             for name in self.__slots__:
                 setattr(self, name, getattr(features, name))
         else:
@@ -121,6 +149,8 @@ class ThreatModel:
             self._budget = read_budget(budget, self._rules, self._repeat)
             self._attacking_classes = None
             self._unseen_categories = unseen_categories
+            self._whole_numbers, self._within = read_whole_numbers(whole_numbers), read_within(within)
+            self._check_domain_without_rules()
         if attacking_classes is not None:
             self._attacking_classes = read_classes(attacking_classes)
 
@@ -167,6 +197,17 @@ class ThreatModel:
         """Whether the attacker can bring categories that a table does not have: "error", "ignore" or "allow"."""
         return self._unseen_categories
 
+    @property
+    def whole_numbers(self) -> list[Label] | str | None:
+        """The columns that hold whole numbers only; "from_dtype" if a table is to say; None for none."""
+        columns = self._whole_numbers
+        return columns if columns is None or isinstance(columns, str) else list(columns)
+
+    @property
+    def within(self) -> dict[Label, tuple[float, float]]:
+        """The smallest and the largest value of columns; of others all exist."""
+        return dict(self._within)
+
     def __repr__(self) -> str:
         shown = [] if self._features is None and self._rules else [abbreviate(self._features)]
         options = list(self._options().items())
@@ -212,7 +253,8 @@ class ThreatModel:
             )
         entries, _ = self._place(schema)
         self._check_categories(entries, (), schema)
-        return resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
+        domain = self._place_domain(schema)
+        return resolve_reach(entries, schema, self._attacks(classes), domain, allow_unseen=self._allows_unseen)
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -229,8 +271,45 @@ class ThreatModel:
         """
         entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
-        free = resolve_reach(entries, schema, self._attacks(classes), allow_unseen=self._allows_unseen)
+        if self._whole_numbers is not None:
+            raise ValueError(
+                f"whole_numbers={self.whole_numbers!r}: not understood where changes have costs; leave it out"
+            )
+        domain = self._place_domain(schema)
+        free = resolve_reach(entries, schema, self._attacks(classes), domain, allow_unseen=self._allows_unseen)
         return self._resolve_rules(rules, free, schema)
+
+    def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> ThreatModel:
+        """Return the threat model with what it leaves to a table written out, after checking the table's rows.
+
+        Parameters
+        ----------
+        X : the table that a model is fitted to or asked about
+            Its dtypes decide where ``whole_numbers="from_dtype"``.
+        matrix : ndarray, the same as `Schema.encode` returns it
+        schema : Schema
+
+        Raises
+        ------
+        ValueError
+            If a value does not exist: not whole where it has to be, or outside its domain. The first is named.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"clicks": [3, 5], "share": [0.5, 1.0]})
+        >>> schema = Schema.from_table(table)
+        >>> ThreatModel(2, whole_numbers="from_dtype").settle(table, schema.encode(table), schema)
+        ThreatModel(2.0, whole_numbers=['clicks'])
+        """
+        if self._whole_numbers is None and not self._within:
+            return self
+        settled = self
+        if self._whole_numbers == FROM_DTYPE:
+            settled = copy.copy(self)
+            settled._whole_numbers, settled._within = read_dtypes(X, schema, self._within)
+        check_rows(matrix, schema, *settled._place_domain(schema))
+        return settled
 
     def extend(self, schema: Schema) -> Schema:
         """Add the categories that the attacker can bring, and that are named here, to those of the schema.
@@ -268,9 +347,13 @@ class ThreatModel:
         if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
             raise ValueError(f"factor={factor!r}: expected a number >= 0")
         classes = self.attacking_classes
-        unseen = self._unseen_categories
+        beside = {
+            "unseen_categories": self._unseen_categories,
+            "whole_numbers": self.whole_numbers,
+            "within": self._within,
+        }
         if factor == 0.0:
-            return ThreatModel(None, classes, unseen_categories=unseen)
+            return ThreatModel(None, classes, **beside)
         table = self._features
         if isinstance(table, dict):
             table = {key: scale(entry, float(factor)) for key, entry in table.items()}
@@ -280,7 +363,7 @@ class ThreatModel:
             table = scale(table, float(factor))
         budget = None if self._budget is None else float(factor) * self._budget
         rules = self._rules or None
-        return ThreatModel(table, classes, rules=rules, budget=budget, repeat=self._repeat, unseen_categories=unseen)
+        return ThreatModel(table, classes, rules=rules, budget=budget, repeat=self._repeat, **beside)
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
@@ -325,7 +408,9 @@ class ThreatModel:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
         entries, rules = self._place(schema)
-        free = resolve_reach(entries, schema, np.array([False, True]), allow_unseen=self._allows_unseen)
+        words = self.settle(X, before, schema)
+        attacks, domain = np.array([False, True]), words._place_domain(schema)
+        free = resolve_reach(entries, schema, attacks, domain, allow_unseen=self._allows_unseen)
         if not self._rules:
             return free.contains(before, after, moves.astype(np.intp))
         reach = self._resolve_rules(rules, free, schema)
@@ -384,7 +469,10 @@ class ThreatModel:
             raise ValueError(f"not valid TOML: {error}") from None
         except RecursionError:
             raise ValueError("brackets are nested too deep for a threat model") from None
-        known = ("features", "attacking_classes", "rules", "budget", "repeat", "unseen_categories")
+        known = (
+            "features", "attacking_classes", "rules", "budget", "repeat", "unseen_categories", "whole_numbers",
+            "within",
+        )  # fmt: skip
         for key in record:
             if key not in known:
                 raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
@@ -401,18 +489,44 @@ class ThreatModel:
             options["repeat"] = False
         if self._unseen_categories != "error":
             options["unseen_categories"] = self._unseen_categories
+        if self._whole_numbers is not None:
+            options["whole_numbers"] = self.whole_numbers
+        if self._within:
+            options["within"] = self._within
         return options
 
     def _comparable(self) -> tuple[Any, ...]:
         classes = self._attacking_classes
         rules = tuple(rule.to_record() | {"feature": str(rule.feature)} for rule in self._rules)
         names = None if classes is None else set(classes)
-        return with_string_keys(self._features), names, rules, self._budget, self._repeat, self._unseen_categories
+        whole = self._whole_numbers
+        columns = whole if whole is None or isinstance(whole, str) else set(map(str, whole))
+        beside = self._budget, self._repeat, self._unseen_categories, columns, with_string_keys(self._within)
+        return with_string_keys(self._features), names, rules, *beside
 
     def _place(self, schema: Schema) -> tuple[list[Any], PlacedRules]:
         """Return one entry per feature of a table, and the rules, each with the position of its feature."""
         entries = place_entries(self._features, schema)
         return entries, place_rules(self._rules, entries, schema)
+
+    def _place_domain(self, schema: Schema) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Say which features of a table are whole, and within which values each lies."""
+        if isinstance(self._whole_numbers, str):
+            raise ValueError(
+                "whole_numbers='from_dtype': here is no table whose dtypes could say; give a list of columns, or call "
+                "settle first"
+            )
+        whole = place_whole(self._whole_numbers, schema)
+        return whole, place_within(self._within, schema, whole)
+
+    def _check_domain_without_rules(self) -> None:
+        """Refuse what would mean nothing: rules say themselves where they lead."""
+        if self._rules and self._whole_numbers is not None:
+            raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
+        ruled = {str(rule.feature) for rule in self._rules}
+        for column in self._within:
+            if str(column) in ruled:
+                raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
 
     @property
     def _allows_unseen(self) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
@@ -56,6 +57,7 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
+    ensemble = ask_in_whole_numbers(ensemble, reach)
     output = ensemble.output(matrix)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=True)
@@ -77,6 +79,11 @@ def decide(
     upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
     lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
     return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+
+
+def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> TreeEnsemble:
+    """Return the ensemble to be asked: with whole thresholds, where the attacker moves by whole numbers."""
+    return ensemble if isinstance(reach, PricedReach) else round_thresholds(ensemble, reach.whole)
 
 
 def decide_all(
@@ -112,6 +119,7 @@ def nearest(
 
     With attack rules: the cheapest, and bounds of what it costs.
     """
+    ensemble = ask_in_whole_numbers(ensemble, reach)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=False)
         check_examples(ensemble, reach, matrix, priced.example, class_index, priced.status == FOUND)
@@ -141,6 +149,7 @@ def nearest(
 
 def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:
     """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
+    ensemble = ask_in_whole_numbers(ensemble, reach)
     if ensemble.n_trees == 1:
         answers = one_tree.extreme(ensemble, matrix, reach, sign, settings.progress)
     else:

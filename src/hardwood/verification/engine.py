@@ -29,6 +29,7 @@ from hardwood._kernels.search.state import (
 )
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import find_parents
+from hardwood.ensemble.whole_numbers import find_above
 from hardwood.table import Schema
 from hardwood.verification.settings import SearchSettings
 
@@ -111,8 +112,11 @@ def _find_limits(ensemble: TreeEnsemble, cut: float) -> tuple[float, float]:
     return _round_down(Fraction(last) - Fraction(base)), _round_down(Fraction(base) - Fraction(last))
 
 
-def make_model(ensemble: TreeEnsemble) -> Model:
-    """Lay an ensemble out for the search: its thresholds, its leaves and their boxes in sparse form."""
+def make_model(ensemble: TreeEnsemble, whole: np.ndarray | None = None) -> Model:
+    """Lay an ensemble out for the search: its thresholds, its leaves and their boxes in sparse form.
+
+    whole : which features hold whole numbers only, as their thresholds must then; None: none.
+    """
     n_features = ensemble.schema.n_features
     n_categories = np.array([0 if c is None else len(c) + 1 for c in ensemble.schema.categories], dtype=np.int64)
     leaves = np.flatnonzero(ensemble.feature < 0)
@@ -139,7 +143,8 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         sides["first"][at] = np.where(np.isneginf(low[at]), 0, np.searchsorted(values, low[at]) + 1)
         sides["last"][at] = np.searchsorted(values, high[at])
     features = np.zeros(n_features, dtype=FEATURE)
-    features["threshold_end"] = np.cumsum([len(values) for values in thresholds])
+    sizes, all_thresholds = [len(values) for values in thresholds], np.concatenate(thresholds)
+    features["threshold_end"] = np.cumsum(sizes)
     features["threshold_start"][1:] = features["threshold_end"][:-1]
     features["n_categories"] = n_categories
     features["category_start"] = np.cumsum(n_categories) - n_categories
@@ -158,7 +163,8 @@ def make_model(ensemble: TreeEnsemble) -> Model:
         side_start=start,
         sides=sides,
         sets=sets,
-        thresholds=np.concatenate(thresholds),
+        thresholds=all_thresholds,
+        above=find_above(all_thresholds, None if whole is None else np.repeat(whole, sizes)),
         features=features,
     )
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.whole_numbers import find_above, find_whole
 from hardwood.threat import Reach
 
 LARGEST = np.finfo(np.float64).max
@@ -32,6 +33,7 @@ class Box(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     codes: dict[int, np.ndarray]
+    whole: np.ndarray | None = None  # which numbers are whole, as the ends are then
 
     @classmethod
     def of_row(cls, reach: Reach, row: np.ndarray, class_index: int) -> "Box":
@@ -42,7 +44,7 @@ class Box(NamedTuple):
             if allowed is not None:
                 own = int(row[j])
                 codes[j] = np.flatnonzero(allowed[own]) if reach.attacks[class_index] else np.array([own])
-        return cls(row, np.maximum(low[0], -LARGEST), np.minimum(high[0], LARGEST), codes)
+        return cls(row, np.maximum(low[0], -LARGEST), np.minimum(high[0], LARGEST), codes, reach.whole)
 
     def within(self, distance: float, norm: float, weight: np.ndarray) -> "Box":
         """Return the part where no single feature is changed by more than a distance, or a trifle more."""
@@ -56,7 +58,9 @@ class Box(NamedTuple):
             change = np.where(weight > 0.0, change, np.inf)
         codes = {j: np.array([int(self.row[j])]) if dear[j] else allowed for j, allowed in self.codes.items()}
         low, high = np.maximum(self.low, self.row - change), np.minimum(self.high, self.row + change)
-        return Box(self.row, low, high, codes)
+        if self.whole is not None:
+            low, high = np.where(self.whole, np.ceil(low), low), np.where(self.whole, np.floor(high), high)
+        return Box(self.row, low, high, codes, self.whole)
 
 
 class Rows:
@@ -105,6 +109,8 @@ class Nodes:
         self.left = ensemble.left.tolist()
         self.right = ensemble.right.tolist()
         self.left_sets = ensemble.left_sets()
+        whole = find_whole(ensemble)
+        self.whole = np.zeros(ensemble.schema.n_features, dtype=bool) if whole is None else whole
 
     def leaves(self, root: int) -> Iterator[int]:
         """Yield the leaves of a tree."""
@@ -233,7 +239,7 @@ class Problem:
     def _cells(self, feature: int) -> list[float]:
         """Return, from left to right between the thresholds of a feature, the value nearest to the row's own."""
         own, thresholds = self.box.row[feature], np.array(self.thresholds[feature])
-        low = np.append(self.box.low[feature], np.nextafter(thresholds, np.inf))
+        low = np.append(self.box.low[feature], find_above(thresholds, self.nodes.whole[feature]))
         high = np.append(thresholds, self.box.high[feature])
         nearest: list[float] = np.clip(own, low, high).tolist()
         return nearest

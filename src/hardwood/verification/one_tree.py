@@ -7,6 +7,7 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import ReachableLeaves, list_reachable
 from hardwood.ensemble.tree_ensemble import LeafBoxes
+from hardwood.ensemble.whole_numbers import find_above
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
@@ -120,11 +121,12 @@ def _find_nearest(
 ) -> np.ndarray:
     """Return the point of each row's leaf that is nearest to the row, in every norm; the row can be moved there.
 
-    Leaves are open on their left end, so a value below takes the next float64. What is missing stays missing. Among
-    the categories that lead there the row's own is nearest; all others are equally far, and the first is taken.
+    Leaves are open on their left end, so a value below takes the next float64, or the next whole number. What is
+    missing stays missing. Among the categories that lead there the row's own is nearest; all others are equally far,
+    and the first is taken.
     """
-    with np.errstate(over="ignore"):  # past the largest float64 there is no value, and no reachable leaf
-        point = np.minimum(np.maximum(matrix, np.nextafter(boxes.low[leaf], np.inf)), boxes.high[leaf])
+    above = find_above(boxes.low[leaf], reach.whole)
+    point = np.minimum(np.maximum(matrix, above), boxes.high[leaf])
     first = 0
     open_codes = reach.open_codes(matrix, class_index)
     for feature in reach.categorical:

@@ -35,7 +35,7 @@ def read_question(model: Any, X: Any, y: Any, threat: Any, *, predict_if_no_labe
     """
     ensemble = as_ensemble(model, X)
     matrix = ensemble.schema.encode(X)
-    classes, words = ensemble.labels, ThreatModel.coerce(threat)
+    classes, words = ensemble.labels, ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema)
     if words.rules and np.isnan(matrix).any():
         raise ValueError("X has missing values; attack rules say nothing about those")
     if y is None and predict_if_no_labels:

@@ -19,7 +19,7 @@ def verify_outputs(
     matrix = ensemble.schema.encode(X)
     tolerance = check_tolerance(tolerance)
     wanted = ensemble.output(matrix)[:, 0].astype(np.float64) if y is None else read_targets(y, len(matrix))
-    reach = ThreatModel.coerce(threat).resolve(ensemble.schema)
+    reach = ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema).resolve(ensemble.schema)
     highest = extreme(ensemble, matrix, reach, 1, settings)
     if highest.interrupted:
         settings = settings._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait

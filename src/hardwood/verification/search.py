@@ -27,6 +27,7 @@ from hardwood._kernels.search.state import (
     Search,
 )
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.whole_numbers import find_whole
 from hardwood.threat import Reach
 from hardwood.verification.answers import SearchAnswers
 from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
@@ -146,7 +147,8 @@ def prepare(ensemble: TreeEnsemble, settings: SearchSettings = SETTINGS) -> Prep
 
     def make(ensemble: TreeEnsemble) -> Prepared:
         narrow, used = drop_unused(ensemble)
-        model = make_model(narrow)
+        whole = find_whole(ensemble)
+        model = make_model(narrow, None if whole is None else whole[used])
         return Prepared(used, model, narrow.max_depth, measure_rounding(narrow, odd_share), measure_leaves(model))
 
     prepared: Prepared = ensemble.remember((Prepared, odd_share), make)

@@ -6,6 +6,7 @@ from hardwood._kernels import tree_attack
 from hardwood._kernels.compiling import frozen
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import find_parents
+from hardwood.ensemble.whole_numbers import above_thresholds
 from hardwood.threat import Reach
 
 NORMS = {np.inf: tree_attack.INF, 0: 0, 1: 1, 2: 2}
@@ -28,6 +29,7 @@ def attack_tree(
         tree.remember("parents", find_parents),
         tree.remember("contradictions", TreeEnsemble.contradictions),
         tree.node_class,
+        tree.remember("above thresholds", above_thresholds),
     )
     categories = tree_attack.CategoryReach(*reach.pack_categories())
     n_levels = tree.max_depth + 1

@@ -30,6 +30,7 @@ class Grid(NamedTuple):
     limit: float  # the cut before the division
     doubt: float  # how far float64 sums may be from the model's own
     thresholds: np.ndarray  # float64: those of all numerical features, ascending in each
+    above: np.ndarray  # float64 per threshold: the smallest value that is greater
     features: np.ndarray  # FEATURE, see leaves.py
     slot: np.ndarray  # int64 per feature: where its cells start in `Scratch.change`
 
@@ -127,7 +128,7 @@ def nearest_value(grid, row, j, cell):
     if grid.features[j].n_categories:
         return np.float64(cell)
     if cell > row.own[j]:
-        return np.nextafter(grid.thresholds[grid.features[j].threshold_start + cell - 1], np.inf)
+        return grid.above[grid.features[j].threshold_start + cell - 1]
     return grid.thresholds[grid.features[j].threshold_start + cell]
 
 

@@ -57,6 +57,7 @@ class Model(NamedTuple):
     sides: np.ndarray  # SIDE
     sets: np.ndarray  # bool
     thresholds: np.ndarray  # float64: sorted, feature by feature
+    above: np.ndarray  # float64 per threshold: the smallest value that is greater
     features: np.ndarray  # FEATURE
 
 
@@ -68,6 +69,20 @@ def find_cell(model, feature, value):
     while low < high:
         middle = (low + high) >> 1
         if thresholds[np.uintp(middle)] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int32(low - here.threshold_start)
+
+
+@inner
+def find_last_cell(model, feature, value):
+    """The last cell that has a value which is no greater: a whole number may not be there where its cell begins."""
+    here, above = model.features[feature], model.above
+    low, high = here.threshold_start, here.threshold_end
+    while low < high:
+        middle = (low + high) >> 1
+        if above[np.uintp(middle)] <= value:
             low = middle + 1
         else:
             high = middle

@@ -8,7 +8,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.search.categories import settle_categories
-from hardwood._kernels.search.leaves import MISSING, find_cell
+from hardwood._kernels.search.leaves import MISSING, find_cell, find_last_cell
 from hardwood._kernels.search.state import narrow
 
 INFINITY_NORM = -1
@@ -69,7 +69,7 @@ def limit_radius(model, task, row, radius, axes):
                 axes[axis].high = axes[axis].own
         elif n_categories == 0 and task.norm != 0 and task.weight[j] > 0.0:
             reach = _measure_reach(task, j, radius)
-            low, high = find_cell(model, j, x[j] - reach), find_cell(model, j, x[j] + reach)
+            low, high = find_cell(model, j, x[j] - reach), find_last_cell(model, j, x[j] + reach)
             whole &= low <= axes[j].low and high >= axes[j].high
             axes[j].low, axes[j].high = max(low, axes[j].low), min(high, axes[j].high)
     return whole
@@ -91,7 +91,7 @@ def set_costs(model, x, task, search):
             if task.norm == 0:
                 cost = _price_change(task, axis) if cell != own else 0.0
             elif cell > own:
-                cost = _measure_cost(task, axis, x[axis], np.nextafter(model.thresholds[start + cell - 1], np.inf))
+                cost = _measure_cost(task, axis, x[axis], model.above[start + cell - 1])
             elif cell < own:
                 cost = _measure_cost(task, axis, model.thresholds[start + cell], x[axis])
             cells[at + cell].cost = cost

@@ -362,7 +362,7 @@ def write_point(model, axes, x, point):
                 if axes[n_features + model.features[j].category_start + code].chosen == 1:
                     point[j] = code
         elif chosen > own:
-            point[j] = np.nextafter(model.thresholds[start + chosen - 1], np.inf)
+            point[j] = model.above[start + chosen - 1]
         elif chosen < own:
             point[j] = model.thresholds[start + chosen]
 

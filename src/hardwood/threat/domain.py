@@ -1,0 +1,136 @@
+"""Which values of a column exist: whole numbers only, between a smallest and a largest one."""
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Schema
+from hardwood.table.columns import Label, say_where
+from hardwood.table.likeness import find_whole_columns
+from hardwood.threat.resolve import explain_column
+from hardwood.threat.spelling import plain
+
+FROM_DTYPE = "from_dtype"
+# Columns, or the words above; None for none.
+WholeNumbers = tuple[Label, ...] | str | None
+Within = dict[Label, tuple[float, float]]
+
+
+def read_whole_numbers(columns: Any) -> WholeNumbers:
+    """Return which columns hold whole numbers only, each once."""
+    if columns is None or (isinstance(columns, str) and columns == FROM_DTYPE):
+        return columns
+    if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
+        raise ValueError(
+            f"whole_numbers={columns!r}: expected a list of columns (names or indices), 'from_dtype' or None"
+        )
+    return tuple(dict.fromkeys(_read_column(column, "whole_numbers") for column in columns)) or None
+
+
+def read_within(within: Any) -> Within:
+    """Return the smallest and the largest value of columns."""
+    if within is None:
+        return {}
+    if not callable(getattr(within, "items", None)):
+        raise ValueError(f"within={within!r}: expected a dict {{column: (smallest, largest)}}")
+    domains: Within = {}
+    for key, pair in within.items():
+        column = _read_column(key, "within")
+        if str(column) in map(str, domains):
+            raise ValueError(f"within: column {column!r} is given more than once")
+        domains[column] = _read_pair(pair, f"within for column {column!r}")
+    return domains
+
+
+def _read_column(value: Any, where: str) -> Label:
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ValueError(f"{where}: {value!r} is neither a column name nor an index")
+    return value
+
+
+def _read_pair(pair: Any, where: str) -> tuple[float, float]:
+    if isinstance(pair, (str, bytes, Mapping)) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise ValueError(f"{where}: {pair!r} is not a pair (smallest, largest)")
+    ends = [plain(end) for end in pair]
+    for end, unsaid in enumerate((-math.inf, math.inf)):
+        ends[end] = unsaid if ends[end] is None else ends[end]
+        if isinstance(ends[end], bool) or not isinstance(ends[end], Real) or math.isnan(ends[end]):
+            raise ValueError(f"{where}: {pair[end]!r} is not a number; give None or infinity where there is no limit")
+    low, high = map(float, ends)
+    if not low <= high or low == math.inf or high == -math.inf:
+        raise ValueError(f"{where}: there is no value from {low:g} to {high:g}")
+    return low + 0.0, high + 0.0
+
+
+def read_dtypes(X: Any, schema: Schema, domains: Within) -> tuple[tuple[Label, ...] | None, Within]:
+    """Return the columns of a DataFrame whose types hold whole numbers or truth values, and the domains.
+
+    A truth value is 0 or 1, unless its domain is said. An array has no such columns.
+    """
+    found = [column for column in find_whole_columns(X) if schema.categories[column.position] is None]
+    truths = {schema.key(column.position): (0.0, 1.0) for column in found if column.most == 1.0}
+    said = set(map(str, domains))
+    domains = domains | {column: pair for column, pair in truths.items() if str(column) not in said}
+    return tuple(schema.key(column.position) for column in found) or None, domains
+
+
+def place_whole(columns: Sequence[Label] | None, schema: Schema) -> np.ndarray | None:
+    """Say of each feature whether it holds whole numbers only; None if none does."""
+    if columns is None:
+        return None
+    whole = np.zeros(schema.n_features, dtype=bool)
+    for column in columns:
+        whole[_find_position(column, schema, "whole_numbers")] = True
+    return whole
+
+
+def place_within(domains: Within, schema: Schema, whole: np.ndarray | None) -> np.ndarray | None:
+    """Return the smallest and the largest value of each feature, whole where the feature is; None if all exist."""
+    if not domains:
+        return None
+    within = np.repeat([[-np.inf], [np.inf]], schema.n_features, axis=1)
+    for column, (low, high) in domains.items():
+        j = _find_position(column, schema, "within")
+        is_whole = whole is not None and whole[j]
+        within[:, j] = (np.ceil(low), np.floor(high)) if is_whole else (low, high)
+        if within[0, j] > within[1, j]:
+            raise ValueError(f"within for column {column!r}: there is no whole number from {low:g} to {high:g}")
+    return within
+
+
+def _find_position(column: Label, schema: Schema, where: str) -> int:
+    positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+    if str(column) not in positions:
+        raise ValueError(f"{where}: column {column!r}: {explain_column(column, schema)}")
+    j = positions[str(column)]
+    if schema.categories[j] is not None:
+        raise ValueError(f"{where}: column {column!r} is categorical; only numbers are whole, or lie between others")
+    return j
+
+
+def check_rows(matrix: np.ndarray, schema: Schema, whole: np.ndarray | None, within: np.ndarray | None) -> None:
+    """Refuse rows with values that do not exist: the first is named. A missing value is no such value."""
+    if whole is not None:
+        part = matrix[:, whole]
+        _refuse((part != np.floor(part)) & ~np.isnan(part), np.flatnonzero(whole), matrix, schema, "whole_numbers")
+    if within is not None:
+        outside = (matrix < within[0]) | (matrix > within[1])
+        _refuse(outside, np.arange(schema.n_features), matrix, schema, "within")
+
+
+def _refuse(bad: np.ndarray, columns: np.ndarray, matrix: np.ndarray, schema: Schema, option: str) -> None:
+    if not bad.any():
+        return
+    row, k = map(int, np.argwhere(bad)[0])
+    j = int(columns[k])
+    remedy = {
+        "whole_numbers": "which is not a whole number; round the column, or leave it out of whole_numbers",
+        "within": "which is not within what the threat model says; correct the row, or widen within",
+    }[option]
+    raise ValueError(
+        f"X: {say_where(schema.feature_names, j)} is {matrix[row, j]:g} in row {row} (counted from 0), {remedy}"
+    )
