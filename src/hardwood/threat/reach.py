@@ -79,7 +79,7 @@ class Reach:
         return Reach(self.left[columns], self.right[columns], categories, self.attacks, whole, within)
 
     def multiply(self, factor: float) -> "Reach":
-        """Return what an attacker may do who gets so many times as far."""
+        """Return what an attacker may do whose distances are multiplied by a factor."""
         ends = (self.left * factor, self.right * factor)
         if self.whole is not None:
             ends = round_distances(ends[0], self.whole), round_distances(ends[1], self.whole)

@@ -1,0 +1,153 @@
+"""Which values exist: whole numbers, and domains."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hardwood import AttackRule, RobustTreeClassifier, ThreatModel, TreantClassifier, attack
+from hardwood.table import Schema
+
+SCHEMA = Schema(3, ("clicks", "share", "color"), (None, None, ("blue", "red")))
+
+
+@given(
+    x=st.integers(-6, 6),
+    left=st.sampled_from([0.0, 0.3, 1.0, 1.9, 4.35 * 100 / 435, np.inf]),
+    right=st.sampled_from([0.0, 0.9, 2.0, 2.5, np.inf]),
+    low=st.sampled_from([-np.inf, -9.5, -6.0]),
+    high=st.sampled_from([6.0, 7.2, np.inf]),
+)
+def test_the_ends_are_the_first_and_the_last_whole_number(
+    x: int, left: float, right: float, low: float, high: float
+) -> None:
+    reach = ThreatModel([(left, right)], whole_numbers=[0], within={0: (low, high)}).resolve(Schema.numeric(1))
+    values = np.arange(-1000.0, 1001.0)
+    tolerance = 1e-9
+    within_reach = (x - left - tolerance <= values) & (values <= x + right + tolerance)
+    allowed = values[within_reach & (low <= values) & (values <= high)]
+    ends = [float(end[0, 0]) for end in reach.box(np.array([[float(x)]]), None)]
+    np.testing.assert_array_equal(np.clip(ends, -1000.0, 1000.0), [allowed.min(), allowed.max()])
+
+
+def test_a_domain_clips_both_ends() -> None:
+    reach = ThreatModel([2.0, "<>"], within={0: (0, 1), 1: (None, 5)}).resolve(Schema.numeric(2))
+    low, high = reach.box(np.array([[0.5, 3.0], [np.nan, 3.0]]), None)
+    np.testing.assert_array_equal(low, [[0.0, -np.inf], [np.nan, -np.inf]])
+    np.testing.assert_array_equal(high, [[1.0, 5.0], [np.nan, 5.0]])
+    narrow = reach.select(np.array([1]))
+    assert narrow.box(np.array([[3.0]]), None)[1].tolist() == [[5.0]]
+
+
+def test_rows_that_do_not_attack_stay() -> None:
+    reach = ThreatModel([2.0], "b", whole_numbers=[0], within={0: (0, 3)}).resolve(Schema.numeric(1), ["a", "b"])
+    low, high = reach.box(np.array([[2.0], [2.0]]), np.array([0, 1]))
+    assert low.ravel().tolist() == [2.0, 0.0]
+    assert high.ravel().tolist() == [2.0, 3.0]
+
+
+def test_contains_asks_for_values_that_exist() -> None:
+    threat = ThreatModel([2.0, 1.0], whole_numbers=[0], within={1: (0, 1)})
+    X = np.array([[1.0, 0.5]] * 4)
+    X_adv = np.array([[3.0, 0.9], [2.5, 0.5], [1.0, 1.2], [4.0, 0.5]])
+    assert threat.contains(X, X_adv).tolist() == [True, False, False, False]
+
+
+def test_words_come_back() -> None:
+    threat = ThreatModel({"clicks": 2}, "spam", whole_numbers=["clicks"], within={"share": (0, 1), "clicks": (0, None)})
+    assert threat.whole_numbers == ["clicks"]
+    assert threat.within == {"share": (0.0, 1.0), "clicks": (0.0, np.inf)}
+    assert ThreatModel.parse(threat.to_toml()) == threat
+    assert repr(threat) == (
+        "ThreatModel({'clicks': 2.0}, attacking_classes=['spam'], whole_numbers=['clicks'], "
+        "within={'share': (0.0, 1.0), 'clicks': (0.0, inf)})"
+    )
+    assert threat != ThreatModel({"clicks": 2}, "spam", whole_numbers=["clicks"])
+    assert threat != ThreatModel({"clicks": 2}, "spam", within=threat.within)
+    for factor in (0.0, 0.5, np.inf):
+        assert threat.scaled(factor).within == threat.within
+        assert threat.scaled(factor).whole_numbers == ["clicks"]
+    assert ThreatModel(threat, "ham").within == threat.within
+    text = 'whole_numbers = "from_dtype"\nfeatures = 1\n[within]\nshare = [0, 1]\n'
+    assert ThreatModel.parse(text) == ThreatModel(1, whole_numbers="from_dtype", within={"share": (0, 1)})
+
+
+def test_a_table_says_which_columns_are_whole() -> None:
+    table = pd.DataFrame({"n": [1, 2], "flag": [True, False], "x": [0.5, 1.0], "c": pd.Categorical(["a", "b"])})
+    table["n2"] = pd.array([1, None], dtype="Int16")
+    schema = Schema.from_table(table.assign(n2=0.0))
+    threat = ThreatModel("<>", whole_numbers="from_dtype")
+    settled = threat.settle(table, schema.encode(table.assign(n2=0.0)), schema)
+    assert settled == ThreatModel("<>", whole_numbers=["n", "flag", "n2"], within={"flag": (0, 1)})
+    assert threat.whole_numbers == "from_dtype"
+    array = np.array([[1, 2]])
+    assert threat.settle(array, array.astype(float), Schema.numeric(2)) == ThreatModel("<>")
+    with pytest.raises(ValueError, match="no table whose dtypes could say"):
+        threat.resolve(schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"whole_numbers": "clicks"}, "whole_numbers='clicks': expected a list"),
+        ({"whole_numbers": 3}, "whole_numbers=3: expected a list"),
+        ({"whole_numbers": [1.5]}, "whole_numbers: 1.5 is neither a column name nor an index"),
+        ({"within": [(0, 1)]}, "expected a dict"),
+        ({"within": {"share": 1}}, "within for column 'share': 1 is not a pair"),
+        ({"within": {"share": (1, 0)}}, "within for column 'share': there is no value from 1 to 0"),
+        ({"within": {"share": (0, np.nan)}}, "within for column 'share': nan is not a number"),
+        ({"within": {"share": ("0", 1)}}, "within for column 'share': '0' is not a number"),
+        ({"within": {0: (0, 1), "0": (0, 1)}}, "column '0' is given more than once"),
+        ({"rules": [AttackRule("clicks", add=1)], "budget": 1, "whole_numbers": ["share"]}, "attack rules"),
+        ({"rules": [AttackRule("clicks", add=1)], "budget": 1, "within": {"clicks": (0, 1)}}, "it has attack rules"),
+    ],
+)
+def test_words_that_mean_nothing(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ThreatModel(None if "rules" in options else 1, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"whole_numbers": ["click"]}, "whole_numbers: column 'click': there is no such column, did you mean 'clicks'"),
+        ({"within": {"shares": (0, 1)}}, "within: column 'shares': there is no such column, did you mean 'share'"),
+        ({"whole_numbers": ["color"]}, "whole_numbers: column 'color' is categorical"),
+        ({"within": {"color": (0, 1)}}, "within: column 'color' is categorical"),
+        ({"whole_numbers": ["clicks"], "within": {"clicks": (0.2, 0.8)}}, "no whole number from 0.2 to 0.8"),
+    ],
+)
+def test_words_that_do_not_suit_the_table(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ThreatModel(1, **options).resolve(SCHEMA)
+
+
+def test_rows_with_values_that_do_not_exist() -> None:
+    """Trained or asked: the row and the column are named."""
+    X, y = np.array([[0.0, 0.1], [1.0, 0.2], [2.5, 1.5]]), [0, 1, 1]
+    plain = RobustTreeClassifier().fit(X, y)
+    for threat, message in (
+        (ThreatModel(1, whole_numbers=[0]), "feature 0 is 2.5 in row 2 .counted from 0., which is not a whole number"),
+        (ThreatModel(1, within={1: (0, 1)}), "feature 1 is 1.5 in row 2 .counted from 0., which is not within"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RobustTreeClassifier(threat).fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            attack(plain, X, y, threat)
+
+
+def test_costs_and_whole_numbers_do_not_mix() -> None:
+    with pytest.raises(ValueError, match="not understood where changes have costs"):
+        TreantClassifier(ThreatModel(1, whole_numbers=[0])).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_very_large_whole_numbers() -> None:
+    """From 2**53 on every float64 is whole, and the next one is more than 1 away."""
+    far = 2.0**53
+    model = RobustTreeClassifier().fit([[far], [far + 8.0]], [0, 1])
+    result = attack(model, [[far]], [0], ThreatModel("<>", whole_numbers=[0]))
+    assert result.found.all()
+    assert result.distance.tolist() == [6.0]
