@@ -38,6 +38,13 @@ def test_every_split_is_the_best(seed: int, rho: float, criterion: str) -> None:
     np.testing.assert_array_equal(thresholds, np.floor(thresholds))
 
 
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_bins_for_all_ends_are_as_good(seed: int) -> None:
+    X, y, threat = random_problem(seed)
+    growing.check_fit(RobustTreeClassifier(threat, max_depth=4, max_bins=250), X, y)
+
+
 @pytest.mark.parametrize("attacker", ["groot", "chen", "chen-greedy"])
 def test_distances_are_rounded_down(attacker: str) -> None:
     """Moving whole numbers by 1.9 is moving them by 1, in training, too."""
