@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import RobustTreeClassifier, as_ensemble, attack, evaluate, verify
+from hardwood import (
+    RobustTreeClassifier,
+    as_ensemble,
+    attack,
+    black_box_attack,
+    evaluate,
+    transfer_attack,
+    verify,
+)
 from hardwood.threat import ThreatModel
 from reference import attacking, enumerating
 
@@ -150,6 +158,24 @@ def test_attacks_that_prove_nothing(method: str) -> None:
         check_examples(model, X[result.found], y[result.found], result.X_adv[result.found], threat)
         found += int(result.found.sum())
     assert found > 20
+
+
+@pytest.mark.parametrize("name", ["transfer", "black box"])
+def test_attacks_by_predictions_alone(name: str) -> None:
+    """An example of a surrogate is brought nearer by halving, which made halves of whole numbers."""
+    if name == "black box":
+        pytest.importorskip("art")
+    X, y = random_table(np.random.default_rng(0), 200)
+    threat = ThreatModel([2, 2, 1.0], whole_numbers=[0, 1], within={2: (0, 6)})
+    model = fit("forest", X, y, threat, 0)
+    if name == "transfer":
+        result = transfer_attack(model, X[:60], y[:60], threat, X_surrogate=X, random_state=0)
+    else:
+        result = black_box_attack(model, X[:10], y[:10], threat, max_queries=200, random_state=0)
+    made_wrong = result.found & ~result.was_wrong
+    assert made_wrong.any()
+    rows = np.flatnonzero(made_wrong)
+    check_examples(model, X[rows], y[rows], result.X_adv[rows], threat)
 
 
 def test_regressions() -> None:

@@ -125,6 +125,10 @@ class Target:
         """Return encoded rows as a table of the kind that was given."""
         return decode_like(self.schema, matrix, self.X)
 
+    def round_whole(self, points: np.ndarray) -> np.ndarray:
+        """Return points within reach, whole where the attacker moves whole numbers; the ends of reach are whole."""
+        return points if self.reach.whole is None else np.where(self.reach.whole, np.rint(points), points)
+
     def predict(self, matrix: np.ndarray) -> np.ndarray:
         """Return the labels that the model gives to encoded rows."""
         return np.asarray(self.model.predict(self.table(matrix)))
@@ -183,9 +187,7 @@ class _QueryAttack:
         low, high = self.low[self.movable], self.high[self.movable]
         share = np.asarray(cube, dtype=np.float64)
         points[:, self.movable] = np.clip(low + share * (high - low), low, high)
-        if self.target.reach.whole is not None:
-            points = np.where(self.target.reach.whole, np.rint(points), points)  # both ends of the reach are whole
-        points = points[: self.left]
+        points = self.target.round_whole(points)[: self.left]
         if not len(points):
             raise _OutOfQueriesError
         self.left -= len(points)
