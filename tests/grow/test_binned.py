@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood import RobustTreeClassifier, adversarial_accuracy
+from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
@@ -47,9 +47,15 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     y[:2] = 0, 1
     distance = st.sampled_from([0.0, 0.5 * grid, grid, 1.5 * grid, 3.0 * grid, np.inf])
     entry = st.sampled_from([None, "<", ">", "<>"]) | distance | st.tuples(distance, distance)
+    features = range(n_features)
+    threat = ThreatModel(
+        draw(st.lists(entry, min_size=n_features, max_size=n_features)),
+        draw(st.sampled_from([None, 0, 1])),
+        whole_numbers=[j for j in features if grid == 1.0 and draw(st.booleans())],
+        within={j: (-6.5 * grid, 7.0 * grid) for j in features if draw(st.booleans())},
+    )
     model = RobustTreeClassifier(
-        threat=draw(st.lists(entry, min_size=n_features, max_size=n_features)),
-        attacking_classes=draw(st.sampled_from([None, 0, 1])),
+        threat=threat,
         rho=draw(st.sampled_from([1.0, 1.0, 0.5, 0.3, 0.0])),
         criterion=draw(st.sampled_from(CRITERIA)),
         max_depth=draw(st.sampled_from([None, None, None, 2])),

@@ -6,6 +6,7 @@ a weight in fixed point, so the tree depends neither on threads nor on the order
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +32,8 @@ def grow_nodes(problem: Problem, reach: Reach, options: GrowOptions, max_bins: i
     """Grow one robust tree on bins, and return its nodes; None: on bins for all ends of reach."""
     attacks = reach.attacks & (options.rho > 0.0)
     stays = attacks & (options.rho < 1.0)
-    reach = Reach(reach.left, reach.right, reach.categories, attacks)
+    # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
+    reach = replace(reach, attacks=attacks, within=None)
     with hire(options.n_threads) as workers:
         bins = find_bins(problem.X, problem.class_index, reach, stays, max_bins)
         codes = encode_rows(problem.X, problem.class_index, reach, stays, bins, workers)

@@ -194,7 +194,7 @@ def _split(samples, weights, bins, units, limits, tree, node, histograms):
         here.slot = -1
 
 
-@kernel(about="the grower of large tables", seconds=2.0)
+@kernel(about="the grower of large tables", seconds=1.6)
 def grow(samples, bins, units, limits, tree, histograms):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL)."""
     nodes, sizes, free = tree.nodes, tree.sizes, histograms.free

@@ -49,7 +49,7 @@ def _encode(value, thresholds, low, scale, grid):
     return first
 
 
-@kernel(about="the codes of large tables", seconds=0.4)
+@kernel(about="the codes of large tables", seconds=0.2)
 def encode(lo, hi, guide, columns, codes):
     """Write the codes of both ends of some rows; `columns` (feature, end) says where, the same twice for one column."""
     n_rows, n_features = lo.shape
