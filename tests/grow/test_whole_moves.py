@@ -1,5 +1,6 @@
 """Training against an attacker who moves by whole numbers, within a domain."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood import RobustTreeClassifier, adversarial_accuracy, refine
+from hardwood import OptimalRobustTreeClassifier, RobustTreeClassifier, adversarial_accuracy, refine
 from hardwood.threat import ThreatModel
 from reference import growing
 
@@ -70,3 +71,23 @@ def test_refined_trees_are_judged_by_whole_moves(seed: int) -> None:
     assert adversarial_accuracy(refined, X, y, threat) >= adversarial_accuracy(greedy, X, y, threat) - 1e-12
     thresholds = refined.ensemble_.threshold[np.isin(refined.ensemble_.feature, [0, 1])]
     np.testing.assert_array_equal(thresholds, np.floor(thresholds))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimal_tree_is_the_best_of_all_trees(seed: int) -> None:
+    """All trees of depth 2 on a grid of whole numbers, each judged by all that every row can become."""
+    generator = np.random.default_rng(seed)
+    X, y = generator.integers(0, 4, (12, 2)).astype(float), generator.integers(0, 2, 12)
+    y[:2] = 0, 1
+    threat = ThreatModel([1.6, (0, 1)], whole_numbers=[0, 1], within={0: (0, 3), 1: (0, 3)})
+    model = OptimalRobustTreeClassifier(threat, max_depth=2).fit(X, y)
+    grid = np.array(list(product(range(4), repeat=2)))
+    down, up = grid >= X[:, None] - [1, 0], grid <= X[:, None] + [1, 1]
+    can_be = (down & up).all(axis=2)
+    sides = [grid[:, j] <= k for j in range(2) for k in range(3)]
+    best = 0
+    for root, left, right in product(sides, repeat=3):
+        for labels in product((0, 1), repeat=4):
+            predicted = np.where(root, np.where(left, *labels[:2]), np.where(right, *labels[2:]))
+            best = max(best, int((~can_be | (predicted == y[:, None])).all(axis=1).sum()))
+    assert adversarial_accuracy(model, X, y, threat) == pytest.approx(best / 12)
