@@ -30,36 +30,44 @@ _POINTS = 9
 _UP_TO = 2.0
 
 
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")]
+Curve = Annotated[
+    float | None, typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one.")
+]
+Ceiling = Annotated[
+    bool, typer.Option("--ceiling/--no-ceiling", help="Whether to work out what no classifier can exceed.")
+]
+CeilingTimeLimit = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="For the ceiling; then it is an interval.")
+]
+Distances = Annotated[
+    bool, typer.Option("--distances", help="Also find the nearest adversarial examples; takes longer.")
+]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Per row and multiple of the threat.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads; -1 for all cores.")]
+Output = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Where to write what is known of each row: .csv or .parquet.")
+]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the curve: .png, .svg or .pdf.")
+]
+
+
 def evaluate(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
     *,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")],
+    target: Target,
     threat: Annotated[Path | None, typer.Option(metavar="FILE", help=THREAT)] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help=EPSILON)] = None,
-    curve: Annotated[
-        float | None,
-        typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one."),
-    ] = None,
-    ceiling: Annotated[
-        bool, typer.Option("--ceiling/--no-ceiling", help="Whether to work out what no classifier can exceed.")
-    ] = True,
-    ceiling_time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="For the ceiling; then it is an interval.")
-    ] = 60.0,
-    distances: Annotated[
-        bool, typer.Option("--distances", help="Also find the nearest adversarial examples; takes longer.")
-    ] = False,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Per row and multiple of the threat.")
-    ] = 1.0,
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write what is known of each row: .csv or .parquet.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the curve: .png, .svg or .pdf.")
-    ] = None,
+    curve: Curve = None,
+    ceiling: Ceiling = True,
+    ceiling_time_limit: CeilingTimeLimit = 60.0,
+    distances: Distances = False,
+    time_limit: TimeLimit = 1.0,
+    jobs: Jobs = None,
+    output: Output = None,
+    plot: Plot = None,
     trust_pickle: TrustPickle = False,
 ) -> None:
     """Measure how a model fares under attack.
@@ -70,22 +78,8 @@ def evaluate(
 
     **Example:** hardwood evaluate model.json mail.csv --target spam --threat threat.toml
     """
-    if threat is None and epsilon is None:
-        raise typer.BadParameter("say what the attacker can do: --threat FILE or --epsilon NUMBER")
-    if curve is not None and not math.isfinite(curve):
-        raise typer.BadParameter(f"--curve must be a finite number, got {curve}")
-    check_threat_options(threat, epsilon)
-    inputs = [model, data, *([threat] if threat else [])]
-    if output is not None:
-        check_table_name(output)
-        check_output(output, inputs)
-    if plot is not None:
-        from hardwood.plot import check_can_draw
-
-        check_output(plot, inputs)
-        with explaining(f"draw {plot}"):
-            check_can_draw(plot)
-    check_inputs(inputs)
+    _check_options(threat, epsilon, curve)
+    _check_files([model, data, *([threat] if threat else [])], output, plot)
     threat_model = read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
     with explaining(f"evaluate {model}"):
@@ -111,6 +105,28 @@ def evaluate(
     if report.interrupted:
         say_error("interrupted: these are the figures of what had been decided by then")
         raise typer.Exit(130)
+
+
+def _check_options(threat: Path | None, epsilon: float | None, curve: float | None) -> None:
+    if threat is None and epsilon is None:
+        raise typer.BadParameter("say what the attacker can do: --threat FILE or --epsilon NUMBER")
+    if curve is not None and not math.isfinite(curve):
+        raise typer.BadParameter(f"--curve must be a finite number, got {curve}")
+    check_threat_options(threat, epsilon)
+
+
+def _check_files(inputs: list[Path], output: Path | None, plot: Path | None) -> None:
+    """Refuse files that cannot be read or written, before any work is done."""
+    if output is not None:
+        check_table_name(output)
+        check_output(output, inputs)
+    if plot is not None:
+        from hardwood.plot import check_can_draw
+
+        check_output(plot, inputs)
+        with explaining(f"draw {plot}"):
+            check_can_draw(plot)
+    check_inputs(inputs)
 
 
 def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name: str) -> None:

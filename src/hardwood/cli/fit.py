@@ -48,74 +48,68 @@ class Refinement(StrEnum):
 _TREE = "The tree"
 
 
+MaxDepth = Annotated[int | None, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Levels of conditions.")]
+MaxLeafNodes = Annotated[int | None, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Leaves at most.")]
+MinSamplesSplit = Annotated[int, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Rows a split needs.")]
+MinSamplesLeaf = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Rows a leaf needs.")]
+MinImpurityDecrease = Annotated[
+    float, typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs.")
+]
+Refine = Annotated[
+    Refinement,
+    typer.Option(
+        rich_help_panel=_TREE,
+        help="Improve the tree as a whole, from several starts or from one; none: the paper's greedy tree.",
+    ),
+]
+Measure = Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")]
+Rho = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        rich_help_panel=_TREE,
+        help="How many of the rows that can be moved are moved, when fitting.",
+    ),
+]
+Balanced = Annotated[bool, typer.Option("--balanced", rich_help_panel=_TREE, help="Give classes equal weight.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_TREE, help="Threads; -1 for all cores.")]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with two classes.")]
+Output = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")]
+Threat = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML: what the attacker can do to each column.")]
+Epsilon = Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help="Or: how far every number can be moved.")]
+AttackingClass = Annotated[
+    list[str] | None, typer.Option(metavar="LABEL", help="A class that attacks, if not all do; repeatable.")
+]
+Categorical = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A column of categories, not numbers; repeatable.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, such as an id; repeatable.")
+]
+
+
 def fit(
     data: Annotated[Path, typer.Argument(help="The training table: .csv, .csv.gz or .parquet.")],
     *,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with two classes.")],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")],
-    threat: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="TOML: what the attacker can do to each column."),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", min=0, help="Or: how far every number can be moved."),
-    ] = None,
-    attacking_class: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LABEL", help="A class that attacks, if not all do; repeatable."),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column of categories, not numbers; repeatable."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out, such as an id; repeatable."),
-    ] = None,
-    max_depth: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Levels of conditions."),
-    ] = None,
-    max_leaf_nodes: Annotated[
-        int | None, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Leaves at most.")
-    ] = None,
-    min_samples_split: Annotated[
-        int, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Rows a split needs.")
-    ] = 2,
-    min_samples_leaf: Annotated[
-        int, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Rows a leaf needs.")
-    ] = 1,
-    min_impurity_decrease: Annotated[
-        float,
-        typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs."),
-    ] = 0.0,
-    refine: Annotated[
-        Refinement,
-        typer.Option(
-            rich_help_panel=_TREE,
-            help="Improve the tree as a whole, from several starts or from one; none: the paper's greedy tree.",
-        ),
-    ] = Refinement.search,
-    criterion: Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")] = Criterion.gini,
-    rho: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            rich_help_panel=_TREE,
-            help="How many of the rows that can be moved are moved, when fitting.",
-        ),
-    ] = 1.0,
-    balanced: Annotated[
-        bool,
-        typer.Option("--balanced", rich_help_panel=_TREE, help="Give classes equal weight."),
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", rich_help_panel=_TREE, help="Threads; -1 for all cores."),
-    ] = None,
+    target: Target,
+    output: Output,
+    threat: Threat = None,
+    epsilon: Epsilon = None,
+    attacking_class: AttackingClass = None,
+    categorical: Categorical = None,
+    ignore: Ignore = None,
+    max_depth: MaxDepth = None,
+    max_leaf_nodes: MaxLeafNodes = None,
+    min_samples_split: MinSamplesSplit = 2,
+    min_samples_leaf: MinSamplesLeaf = 1,
+    min_impurity_decrease: MinImpurityDecrease = 0.0,
+    refine: Refine = Refinement.search,
+    criterion: Measure = Criterion.gini,
+    rho: Rho = 1.0,
+    balanced: Balanced = False,
+    jobs: Jobs = None,
 ) -> None:
     """Fit a robust tree to a table and save it.
 
@@ -125,14 +119,7 @@ def fit(
     **Example:** hardwood fit mail.csv --target spam --epsilon 0.1 --max-depth 5 --output
     model.json
     """
-    if target in (ignore or []):
-        raise typer.BadParameter(f"--ignore leaves out the target, {target}")
-    check_threat_options(threat, epsilon)
-    inputs = [data, threat] if threat else [data]
-    check_output(output, inputs)
-    if output.suffix.lower() != ".json":
-        raise typer.BadParameter(f"--output: models are written as JSON, so the name must end in .json, got {output}")
-    check_inputs(inputs)
+    _check_files(data, threat, epsilon, output, target, ignore or [])
     threat_model = read_threat(threat, epsilon)
     categorical = categorical or []
     table = run_with_notice(lambda: read_table(data, categorical), f"Reading {data}...")
@@ -157,6 +144,20 @@ def fit(
         scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
     write_file(output, lambda draft: draft.write_text(model.ensemble_.to_json(), encoding="utf-8"))
     _print_summary(model, X, y, scores, output)
+
+
+def _check_files(
+    data: Path, threat: Path | None, epsilon: float | None, output: Path, target: str, ignore: Sequence[str]
+) -> None:
+    """Refuse what is wrong whatever the table says, before it is read."""
+    if target in ignore:
+        raise typer.BadParameter(f"--ignore leaves out the target, {target}")
+    check_threat_options(threat, epsilon)
+    inputs = [data, threat] if threat else [data]
+    check_output(output, inputs)
+    if output.suffix.lower() != ".json":
+        raise typer.BadParameter(f"--output: models are written as JSON, so the name must end in .json, got {output}")
+    check_inputs(inputs)
 
 
 def _features_and_labels(
@@ -196,8 +197,14 @@ def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[A
 
 
 def _scores(model: RobustTreeClassifier, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float]:
-    accuracy = float(np.mean(model.ensemble_.predict(X) == y))
-    return accuracy, hardwood.adversarial_accuracy(model, X, y, model.threat_)
+    """The shares of the rows that the tree gets right: as they stand, and under attack."""
+    from hardwood.verification import ask
+
+    ensemble = model.ensemble_
+    matrix, class_index = ensemble.schema.encode(X), np.searchsorted(ensemble.labels, y)
+    reach = model.threat_.resolve(ensemble.schema, ensemble.labels)
+    lost = ask.decide_all(ensemble, matrix, class_index, reach)
+    return float(np.mean(ensemble.decide(matrix) == class_index)), float(np.mean(~lost))
 
 
 def _print_summary(
