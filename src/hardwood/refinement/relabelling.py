@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.refinement.door import hand_back, read_training, read_weight
+from hardwood.refinement.door import hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values, list_leaves
 from hardwood.refinement.minimum_cut import Groups, choose_labels
 from hardwood.refinement.rows import Rows, divide
-from hardwood.verification import verify
+from hardwood.threads import count_threads
+from hardwood.verification import ask
+from hardwood.verification.answers import FOUND, NONE
+from hardwood.verification.question import check_time_limit
 
 
 def relabel(
@@ -75,15 +78,17 @@ def relabel(
     0.441
     0.746
     """
-    ensemble, rows, words = read_training(model, X, y, threat, rho, sample_weight, several=True)
+    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, several=True)
     if ensemble.n_trees == 1:
         return hand_back(model, fill_values(ensemble, find_labels(ensemble, rows), rows))
     if ensemble.link != "probability" or ensemble.value.shape[1] != 2:
         raise ValueError(f"model: its trees add up to a {ensemble.link}, so that a leaf has no class to change")
-    counts = read_weight(sample_weight, len(y)) > 0.0
+    settings = ask.AskSettings(
+        time_limit=check_time_limit(time_limit), n_threads=count_threads(n_jobs, len(rows.matrix))
+    )
 
     def decide(forest: TreeEnsemble) -> np.ndarray:
-        return verify(forest, X, y, words, time_limit=time_limit, n_jobs=n_jobs).status[counts]
+        return ask.decide(forest, rows.matrix, rows.label, rows.reach, settings).status
 
     return hand_back(model, _relabel_forest(ensemble, rows, decide))
 
@@ -133,6 +138,6 @@ def _relabel_forest(ensemble: TreeEnsemble, rows: Rows, decide: Callable[[TreeEn
 def _bound_loss(ensemble: TreeEnsemble, rows: Rows, status: np.ndarray) -> tuple[float, float]:
     """Return the least and the most that a forest may lose: the same once every row is decided."""
     plain = (1.0 - rows.rho) * float(rows.weight[ensemble.decide(rows.matrix) != rows.label].sum())
-    least = rows.rho * float(rows.weight[status == "vulnerable"].sum())
-    most = rows.rho * float(rows.weight[status != "robust"].sum())
+    least = rows.rho * float(rows.weight[status == FOUND].sum())
+    most = rows.rho * float(rows.weight[status != NONE].sum())
     return plain + least, plain + most
