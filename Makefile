@@ -7,10 +7,16 @@ VERSIONS := 3.11-oldest 3.12-newest 3.13-newest
 
 # What `make test-interpreted` runs.
 INTERPRETED := tests/grow/test_categories.py tests/grow/test_chen.py tests/grow/test_split.py \
-    tests/kernels/test_histograms.py tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
-    -k "not (scikit_learn or large or threads)"
+    tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
+    tests/verification/test_ask.py tests/verification/test_boxes.py tests/verification/test_missing.py::TestOneTree \
+    tests/verification/test_one_tree.py tests/verification/test_search_faults.py tests/verification/test_single_moves.py \
+    tests/attacks/test_local_attacks.py::TestCoordinate::test_same_as_trying_every_value \
+    tests/attacks/test_local_attacks.py::TestHeuristic::test_a_category_in_a_single_tree \
+    tests/evaluation/test_ceiling.py tests/refinement/test_alternation.py tests/refinement/test_optimal.py \
+    tests/threat/test_attack_rules.py::TestMeaning \
+    -k "not (scikit_learn or large or threads or fresh_process or paper)"
 
-.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box clean
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -50,8 +56,8 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box: bench-%: .venv/.bench
-	$(BIN)/python benchmarks/$(subst black-box,black_box,$(subst paper,paper_protocol,$*)).py
+bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings: bench-%: .venv/.bench
+	$(BIN)/python benchmarks/$(subst -,_,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
