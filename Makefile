@@ -76,5 +76,5 @@ bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory benc
 	touch $@ .venv/.user
 
 clean:
-	rm -rf .venv .venv-* demo-output reproduction benchmarks/results
+	rm -rf .coverage .venv .venv-* demo-output reproduction benchmarks/results
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
