@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from estimator_checks import find_faulty_checks
 from hardwood import RobustTreeClassifier, adversarial_accuracy, is_vulnerable, make_adversarial_scorer, refine
 from hardwood.refinement import search as search_module
 
@@ -20,7 +21,8 @@ from hardwood.refinement import search as search_module
     [
         RobustTreeClassifier(threat=0.1, refine="alternate", random_state=0),
         RobustTreeClassifier(threat=0.1, refine="search", n_starts=2, random_state=0),
-    ]
+    ],
+    expected_failed_checks=find_faulty_checks,
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
