@@ -51,3 +51,20 @@ def moves(branch: Branch, thresholds: list[list[float]], can_grow: bool) -> Iter
 def count_leaves(branch: Branch) -> int:
     """Return the number of leaves of a tree."""
     return count_leaves(branch[2]) + count_leaves(branch[3]) if isinstance(branch, tuple) else 1
+
+
+def fewest_lost(tree: TreeEnsemble, low: np.ndarray, high: np.ndarray, class_index: np.ndarray) -> int:
+    """Return how many rows are lost by the best classes of all leaves of a tree of numbers: all of them are tried.
+
+    A row is lost if a leaf of another class meets its box, ``low`` to ``high``.
+    """
+    boxes = tree.leaf_boxes()
+    meets = (high[:, None, :] > boxes.low) & (low[:, None, :] <= boxes.high)
+    n_leaves = len(boxes.leaf)
+    pattern = meets.all(axis=2) @ (1 << np.arange(n_leaves))  # a bit per leaf that the row can be moved into
+    says_one = np.arange(1 << n_leaves)  # a bit per leaf: its class
+    lost = np.zeros(1 << n_leaves, dtype=int)
+    for class_of_rows, wrong in ((0, says_one), (1, ~says_one)):
+        for reached, n_rows in zip(*np.unique(pattern[class_index == class_of_rows], return_counts=True), strict=True):
+            lost += n_rows * ((reached & wrong) != 0)
+    return int(lost.min())
