@@ -26,7 +26,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     A yardstick: it tells how much any method of the same depth leaves on the table, on the rows it was trained on. It
     is not the method to use. The best tree for the training rows fits their noise, too: a tree refined with a price per
-    leaf (``RobustTreeClassifier(refine="search")``) does as well on new rows, and takes milliseconds.
+    leaf (``RobustTreeClassifier(refine="search")``) is the one for new rows.
 
     The search is exact for trees of up to two levels: fractions of a second, as a rule. Deeper trees are searched
     as well as time allows, and `lower_bound_` says what has been proved.
