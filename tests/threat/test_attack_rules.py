@@ -382,3 +382,9 @@ def merge(first: Any, second: Any) -> Any:
         divisor=2.0,
         **{n: join(n) for n in ("feature", "threshold", "value", "cover", "missing_left", "category_words")},
     )
+
+
+def test_a_budget_of_nothing_stays_nothing() -> None:
+    """0 times infinity is not a number, and so was the budget."""
+    threat = ThreatModel(rules=[AttackRule(0, add=1)], budget=0, repeat=False)
+    assert threat.scaled(np.inf).budget == 0.0

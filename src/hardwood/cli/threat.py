@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hardwood import ThreatModel
-    from hardwood.threat import spelling
+    from hardwood.threat import spelling, toml
 else:
     spelling = LateModule("hardwood.threat.spelling")
+    toml = LateModule("hardwood.threat.toml")
 
 THREAT = "TOML: what the attacker can do to each column."
 EPSILON = "Or: how far every number can be moved."
@@ -96,7 +97,7 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
         counts = _count(labels if labels.dtype.kind in "biuf" else labels.dropna().astype(str))
         yield _comment(f"The classes of {target}: {_counts(counts) or 'none, all cells are missing'}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
-        yield f"# attacking_classes = {spelling.toml_value([spelling.plain(label) for label in counts.index[-1:]])}"
+        yield f"# attacking_classes = {toml.toml_value([spelling.plain(label) for label in counts.index[-1:]])}"
     yield "\n[features]"
     for name in table.columns:
         if name != target:
@@ -132,7 +133,7 @@ def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
     if not math.isfinite(tenth):  # the squares of very large numbers are too large
         tenth = 0.1 * high
     step = max(1, round(tenth)) if kind == "whole number" else float(f"{tenth:.2g}")
-    yield f"# {spelling.toml_key(name)} = {spelling.toml_value(float(step) if abs(step) > _LARGEST_WHOLE else step)}"
+    yield f"# {toml.toml_key(name)} = {toml.toml_value(float(step) if abs(step) > _LARGEST_WHOLE else step)}"
 
 
 def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterator[str]:
@@ -144,7 +145,7 @@ def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterato
     yield _comment(f"{len(counts):,} categor{'y' if len(counts) == 1 else 'ies'}: {_counts(counts)}")
     first = str(counts.index[0])
     other = str(counts.index[1]) if len(counts) > 1 else first
-    yield f"# {spelling.toml_key(name)} = {spelling.toml_value({first: [other]})}"
+    yield f"# {toml.toml_key(name)} = {toml.toml_value({first: [other]})}"
 
 
 def _count(labels: pd.Series) -> pd.Series:

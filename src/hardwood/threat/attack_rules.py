@@ -110,6 +110,8 @@ class AttackRule:
 
 def read_rules(rules: Any) -> tuple[AttackRule, ...]:
     """Return rules given as such or as mappings of their parameters."""
+    if rules is None:
+        return ()
     if isinstance(rules, (str, Mapping, AttackRule)) or not np.iterable(rules):
         raise ValueError(f"rules={rules!r}: expected a list of AttackRule")
     read = []
@@ -121,18 +123,28 @@ def read_rules(rules: Any) -> tuple[AttackRule, ...]:
     return tuple(read)
 
 
-def read_budget(budget: Any, rules: tuple[AttackRule, ...], repeat: bool) -> float | None:
-    """Return the budget that the rules share; None without rules."""
+def read_budget(budget: Any) -> float | None:
+    """Return what the changes of a row may cost together."""
+    return None if budget is None else _read_number(budget, "budget", "rules")
+
+
+def read_repeat(repeat: Any) -> bool:
+    """Return whether rules are applied as often as the budget allows."""
+    if not isinstance(repeat, (bool, np.bool_)):
+        raise ValueError(f"repeat={repeat!r}: expected True or False")
+    return bool(repeat)
+
+
+def check_budget(budget: float | None, rules: tuple[AttackRule, ...], repeat: bool) -> None:
+    """Refuse rules without a budget, a budget without rules, and one that never ends."""
     if not rules:
         if budget is not None:
-            raise ValueError(f"budget={budget!r}: a budget is spent on rules, and there are none")
-        return None
+            raise ValueError(f"budget={budget:g}: a budget is spent on rules, and there are none")
+        return
     if budget is None:
         raise ValueError("budget: needed with rules; what may all changes of a row cost together?")
-    value = _read_number(budget, "budget", "rules")
-    if value < 0.0 or (repeat and not math.isfinite(value)):
-        raise ValueError(f"budget={budget!r}: expected a number >= 0; infinity only with repeat=False")
-    return value
+    if budget < 0.0 or (repeat and not math.isfinite(budget)):
+        raise ValueError(f"budget={budget:g}: expected a number >= 0; infinity only with repeat=False")
 
 
 def _read_record(record: Any) -> AttackRule:

@@ -73,10 +73,14 @@ class Reach:
 
     def select(self, columns: np.ndarray) -> "Reach":
         """Return what an attacker may do to some columns."""
-        categories = tuple(map(self.categories.__getitem__, columns.tolist()))
-        whole = None if self.whole is None else self.whole[columns]
-        within = None if self.within is None else self.within[:, columns]
-        return Reach(self.left[columns], self.right[columns], categories, self.attacks, whole, within)
+        return replace(
+            self,
+            left=self.left[columns],
+            right=self.right[columns],
+            categories=tuple(map(self.categories.__getitem__, columns.tolist())),
+            whole=None if self.whole is None else self.whole[columns],
+            within=None if self.within is None else self.within[:, columns],
+        )
 
     def multiply(self, factor: float) -> "Reach":
         """Return what an attacker may do whose distances are multiplied by a factor."""

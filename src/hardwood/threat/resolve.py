@@ -147,20 +147,20 @@ def resolve_reach(
     entries: Sequence[Any],
     schema: Schema,
     attacks: np.ndarray,
-    domain: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    options: dict[str, Any],
     *,
     allow_unseen: bool,
 ) -> Reach:
     """Turn one entry per feature into arrays; unless they are allowed, no category becomes one never seen.
 
-    domain : which features are whole, and within which values each lies; see `Reach`.
+    options : what else `Reach` says, under the names of its fields.
     """
-    whole = domain[0]
+    whole = options["whole"]
     if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
         left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
         if whole is not None:
             left, right = round_distances(left, whole), round_distances(right, whole)
-        return Reach(left, right, (None,) * schema.n_features, attacks, *domain)
+        return Reach(left, right, (None,) * schema.n_features, attacks, **options)
     both = list(zip(entries, schema.categories, strict=True))
     left, right = np.array([_find_interval(entry if labels is None else 0.0) for entry, labels in both]).T
     categories = tuple(
@@ -168,7 +168,7 @@ def resolve_reach(
     )
     if whole is not None:
         left, right = round_distances(left, whole), round_distances(right, whole)
-    return Reach(left, right, categories, attacks, *domain)
+    return Reach(left, right, categories, attacks, **options)
 
 
 def _find_interval(entry: Any) -> tuple[float, float]:

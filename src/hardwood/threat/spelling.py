@@ -1,11 +1,9 @@
-"""The spellings of a threat model: every accepted one is turned into its shortest, and into TOML."""
+"""The spellings of a threat model: every accepted one is turned into its shortest."""
 
-import json
 import math
 import numbers
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,12 +66,24 @@ def _shorten(entry: Any, where: str, accepted: str) -> Any:
     return _SHORT.get((left, right), left if left == right else (left, right))
 
 
-def scale(entry: Any, factor: float) -> Any:
+def scale_table(features: Any, factor: float) -> Any:
+    """Return the spelling of a whole table with its distances multiplied; at 0 nothing can be changed."""
+    if factor == 0.0:
+        return None
+    if isinstance(features, dict):
+        return {key: _scale(entry, factor) for key, entry in features.items()}
+    if isinstance(features, list):
+        return [_scale(entry, factor) for entry in features]
+    return _scale(features, factor)
+
+
+def _scale(entry: Any, factor: float) -> Any:
     """Return one entry with its distances multiplied; what has no size stays as it is."""
     if isinstance(entry, tuple):
-        return tuple(scale(side, factor) for side in entry)
+        left, right = (_scale(side, factor) or 0.0 for side in entry)
+        return _SHORT.get((left, right), left if left == right else (left, right))
     if isinstance(entry, float):
-        return entry * factor if entry else entry  # 0 times infinity is not 0
+        return (entry * factor if entry else 0.0) or None  # 0 times infinity is not 0
     return entry
 
 
@@ -115,14 +125,6 @@ def label_codes(labels: tuple[Label, ...]) -> dict[Label, int]:
     return {str(label): code for code, label in enumerate(labels)} | {label: code for code, label in enumerate(labels)}
 
 
-def read_classes(classes: Any) -> tuple[Label, ...]:
-    """Return the labels of the attacking classes, each once."""
-    classes = plain(classes)
-    many = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes))
-    labels = [read_label(label, "attacking_classes") for label in (classes if many else [classes])]
-    return tuple(dict.fromkeys(labels))
-
-
 def with_string_keys(spelling: Any) -> Any:
     """Return a spelling with the string keys that TOML would give it."""
     if isinstance(spelling, dict):
@@ -145,36 +147,3 @@ def _list_some(entries: list[str]) -> str:
     if len(entries) <= _SHOWN:
         return ", ".join(entries)
     return ", ".join([*entries[: _SHOWN - 2], f"... {len(entries) - _SHOWN + 2} more"])
-
-
-def toml_value(value: Any) -> str:
-    """Write a value as TOML does."""
-    if value is None or isinstance(value, str):
-        # JSON's escapes are TOML's, except that TOML does not allow a bare DEL.
-        return json.dumps(value or "", ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(toml_value, value)) + "]"
-    return repr(value)  # Python spells numbers as TOML does, infinity included
-
-
-def toml_key(key: Label) -> str:
-    """Write a key as TOML does, quoted only where it must be."""
-    return str(key) if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else toml_value(str(key))
-
-
-def write_toml(options: dict[str, Any], features: Any, rules: Sequence[dict[str, Any]]) -> str:
-    """Write a threat model as TOML text: what is said beside, then the features, then the rules."""
-    lines = [f"{key} = {toml_value(value)}" for key, value in options.items()]
-    if isinstance(features, dict):
-        lines += [""] * bool(lines) + ["[features]"]
-        lines += [f"{toml_key(key)} = {toml_value(entry)}" for key, entry in features.items()]
-    elif features is not None or not rules:
-        lines += [""] * bool(lines) + [f"features = {toml_value(features)}"]
-    for rule in rules:
-        lines += ["", "[[rules]]"]
-        lines += [f"{key} = {toml_value(value)}" for key, value in rule.items()]
-    return "\n".join(lines) + "\n"

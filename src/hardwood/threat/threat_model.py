@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
@@ -16,18 +15,9 @@ import numpy as np
 from hardwood.files import write_whole
 from hardwood.table import Schema
 from hardwood.table.columns import Label
-from hardwood.threat.attack_rules import AttackRule, read_budget, read_rules
-from hardwood.threat.domain import (
-    FROM_DTYPE,
-    WholeNumbers,
-    Within,
-    check_rows,
-    place_whole,
-    place_within,
-    read_dtypes,
-    read_whole_numbers,
-    read_within,
-)
+from hardwood.threat.attack_rules import AttackRule
+from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, read_classes
+from hardwood.threat.options import Options, find_given, list_options
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.resolve import (
@@ -40,17 +30,8 @@ from hardwood.threat.resolve import (
     resolve_reach,
     resolve_rules,
 )
-from hardwood.threat.spelling import (
-    abbreviate,
-    plain,
-    read_classes,
-    scale,
-    shorten_table,
-    with_string_keys,
-    write_toml,
-)
-
-UNSEEN_CATEGORIES = ("error", "ignore", "allow")
+from hardwood.threat.spelling import abbreviate, scale_table, shorten_table, with_string_keys
+from hardwood.threat.toml import read_toml, write_toml
 
 
 class ThreatModel:
@@ -105,19 +86,10 @@ class ThreatModel:
     ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
     """
 
-    __slots__ = (
-        "_attacking_classes", "_budget", "_features", "_repeat", "_rules", "_unseen_categories", "_whole_numbers",
-        "_within",
-    )  # fmt: skip
+    __slots__ = ("_features", "_options")
 
     _features: Any
-    _attacking_classes: tuple[Label, ...] | None
-    _rules: tuple[AttackRule, ...]
-    _budget: float | None
-    _repeat: bool
-    _unseen_categories: str
-    _whole_numbers: WholeNumbers
-    _within: Within
+    _options: Options
 
     def __init__(
         self,
@@ -131,28 +103,23 @@ class ThreatModel:
         whole_numbers: Any = None,
         within: Any = None,
     ) -> None:
-        if unseen_categories not in UNSEEN_CATEGORIES:
-            raise ValueError(f"unseen_categories={unseen_categories!r}: expected 'error', 'ignore' or 'allow'")
+        beside = {
+            "rules": rules,
+            "budget": budget,
+            "repeat": repeat,
+            "unseen_categories": unseen_categories,
+            "whole_numbers": whole_numbers,
+            "within": within,
+        }
         if isinstance(features, ThreatModel):
-            if rules is not None or budget is not None or unseen_categories != "error":
-                raise ValueError("rules, budget, unseen_categories: a ThreatModel is given, which has its own")
-            if whole_numbers is not None or within is not None:
-                raise ValueError("whole_numbers, within: a ThreatModel is given, which has its own")
-            for name in self.__slots__:
-                setattr(self, name, getattr(features, name))
+            if repeated := find_given(beside):
+                raise ValueError(f"{', '.join(repeated)}: a ThreatModel is given, which has its own")
+            self._features, self._options = features._features, features._options
+            if attacking_classes is not None:
+                self._options = replace(self._options, attacking_classes=read_classes(attacking_classes))
         else:
-            if not isinstance(repeat, (bool, np.bool_)):
-                raise ValueError(f"repeat={repeat!r}: expected True or False")
             self._features = shorten_table(features)
-            self._rules = () if rules is None else read_rules(rules)
-            self._repeat = bool(repeat) or not self._rules
-            self._budget = read_budget(budget, self._rules, self._repeat)
-            self._attacking_classes = None
-            self._unseen_categories = unseen_categories
-            self._whole_numbers, self._within = read_whole_numbers(whole_numbers), read_within(within)
-            self._check_domain_without_rules()
-        if attacking_classes is not None:
-            self._attacking_classes = read_classes(attacking_classes)
+            self._options = Options.read({"attacking_classes": attacking_classes, **beside})
 
     @classmethod
     def coerce(cls, spec: Any, attacking_classes: Any = None) -> ThreatModel:
@@ -175,49 +142,50 @@ class ThreatModel:
     @property
     def attacking_classes(self) -> list[Label] | None:
         """The labels of the classes that attack; None for all."""
-        return None if self._attacking_classes is None else list(self._attacking_classes)
+        classes = self._options.attacking_classes
+        return None if classes is None else list(classes)
 
     @property
     def rules(self) -> list[AttackRule]:
         """What can be done at a cost."""
-        return list(self._rules)
+        return list(self._options.rules)
 
     @property
     def budget(self) -> float | None:
         """What the changes of a row may cost together; None without rules."""
-        return self._budget
+        return self._options.budget
 
     @property
     def repeat(self) -> bool:
         """Whether rules are applied to a feature as often as the budget allows."""
-        return self._repeat
+        return self._options.repeat
 
     @property
     def unseen_categories(self) -> str:
         """Whether the attacker can bring categories that a table does not have: "error", "ignore" or "allow"."""
-        return self._unseen_categories
+        return self._options.unseen_categories
 
     @property
     def whole_numbers(self) -> list[Label] | str | None:
         """The columns that hold whole numbers only; "from_dtype" if a table is to say; None for none."""
-        columns = self._whole_numbers
+        columns = self._options.whole_numbers
         return columns if columns is None or isinstance(columns, str) else list(columns)
 
     @property
     def within(self) -> dict[Label, tuple[float, float]]:
         """The smallest and the largest value of columns; of others all exist."""
-        return dict(self._within)
+        return dict(self._options.within)
 
     def __repr__(self) -> str:
-        shown = [] if self._features is None and self._rules else [abbreviate(self._features)]
-        options = list(self._options().items())
-        if self._rules:  # right before the budget that is spent on them
-            options.insert([key for key, _ in options].index("budget"), ("rules", self.rules))
-        shown += [f"{key}={abbreviate(value)}" for key, value in options]
+        shown = [] if self._features is None and self._options.rules else [abbreviate(self._features)]
+        shown += [f"{key}={abbreviate(value)}" for key, value in self._options.spell().items()]
         return f"ThreatModel({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ThreatModel) and self._comparable() == other._comparable()
+        if not isinstance(other, ThreatModel):
+            return False
+        same_features = with_string_keys(self._features) == with_string_keys(other._features)
+        return same_features and self._options.compare() == other._options.compare()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -246,15 +214,14 @@ class ThreatModel:
                [ True,  True, False],
                [False, False,  True]])
         """
-        if self._rules:
+        if self._options.rules:
             raise ValueError(
                 f"threat: {self!r} has attack rules with a budget, which are not understood here; "
                 "give how far each feature can be moved instead"
             )
         entries, _ = self._place(schema)
         self._check_categories(entries, (), schema)
-        domain = self._place_domain(schema)
-        return resolve_reach(entries, schema, self._attacks(classes), domain, allow_unseen=self._allows_unseen)
+        return self._resolve_entries(entries, schema, find_attacking_classes(self._options.attacking_classes, classes))
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -271,13 +238,12 @@ class ThreatModel:
         """
         entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
-        if self._whole_numbers is not None:
+        if self._options.whole_numbers is not None:
             raise ValueError(
                 f"whole_numbers={self.whole_numbers!r}: not understood where changes have costs; leave it out"
             )
-        domain = self._place_domain(schema)
-        free = resolve_reach(entries, schema, self._attacks(classes), domain, allow_unseen=self._allows_unseen)
-        return self._resolve_rules(rules, free, schema)
+        attacks = find_attacking_classes(self._options.attacking_classes, classes)
+        return self._resolve_rules(rules, self._resolve_entries(entries, schema, attacks), schema)
 
     def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> ThreatModel:
         """Return the threat model with what it leaves to a table written out, after checking the table's rows.
@@ -302,13 +268,11 @@ class ThreatModel:
         >>> ThreatModel(2, whole_numbers="from_dtype").settle(table, schema.encode(table), schema)
         ThreatModel(2.0, whole_numbers=['clicks'])
         """
-        if self._whole_numbers is None and not self._within:
+        options = self._options.settle(X, matrix, schema)
+        if options is self._options:
             return self
-        settled = self
-        if self._whole_numbers == FROM_DTYPE:
-            settled = copy.copy(self)
-            settled._whole_numbers, settled._within = read_dtypes(X, schema, self._within)
-        check_rows(matrix, schema, *settled._place_domain(schema))
+        settled = copy.copy(self)
+        settled._options = options
         return settled
 
     def extend(self, schema: Schema) -> Schema:
@@ -324,7 +288,7 @@ class ThreatModel:
         """
         entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
-        return extend_schema(entries, rules, schema) if self._allows_unseen else schema
+        return extend_schema(entries, rules, schema) if self._options.allows_unseen else schema
 
     def scaled(self, factor: float) -> ThreatModel:
         """Return the threat model with every distance, and the budget of its rules, multiplied by `factor`.
@@ -346,24 +310,10 @@ class ThreatModel:
         """
         if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
             raise ValueError(f"factor={factor!r}: expected a number >= 0")
-        classes = self.attacking_classes
-        beside = {
-            "unseen_categories": self._unseen_categories,
-            "whole_numbers": self.whole_numbers,
-            "within": self._within,
-        }
-        if factor == 0.0:
-            return ThreatModel(None, classes, **beside)
-        table = self._features
-        if isinstance(table, dict):
-            table = {key: scale(entry, float(factor)) for key, entry in table.items()}
-        elif isinstance(table, list):
-            table = [scale(entry, float(factor)) for entry in table]
-        else:
-            table = scale(table, float(factor))
-        budget = None if self._budget is None else float(factor) * self._budget
-        rules = self._rules or None
-        return ThreatModel(table, classes, rules=rules, budget=budget, repeat=self._repeat, **beside)
+        scaled = copy.copy(self)
+        scaled._features = scale_table(self._features, float(factor))
+        scaled._options = self._options.scale(float(factor))
+        return scaled
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
@@ -401,7 +351,7 @@ class ThreatModel:
         before, after = accepting.encode(X), accepting.encode(X_adv)
         if len(before) != len(after):
             raise ValueError(f"X_adv: {len(after)} rows, but X has {len(before)}")
-        moves = self._moves(y, len(before))
+        moves = find_attacking_rows(self._options.attacking_classes, y, len(before))
         if not schema.accepts_missing:
             for j, labels in enumerate(schema.categories):
                 if labels is not None:
@@ -409,11 +359,8 @@ class ThreatModel:
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
         entries, rules = self._place(schema)
         words = self.settle(X, before, schema)
-        attacks, domain = np.array([False, True]), words._place_domain(schema)
-        free = resolve_reach(entries, schema, attacks, domain, allow_unseen=self._allows_unseen)
-        if not self._rules:
-            return free.contains(before, after, moves.astype(np.intp))
-        reach = self._resolve_rules(rules, free, schema)
+        free = words._resolve_entries(entries, schema, np.array([False, True]))
+        reach = words._resolve_rules(rules, free, schema) if rules else free
         return reach.contains(before, after, moves.astype(np.intp))
 
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -432,7 +379,7 @@ class ThreatModel:
         income = ">"
         <BLANKLINE>
         """
-        text = write_toml(self._options(), self._features, [rule.to_record() for rule in self._rules])
+        text = write_toml(self._features, self._options.spell())
         if path is not None:
             write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
         return text
@@ -463,104 +410,24 @@ class ThreatModel:
         >>> ThreatModel.parse('features = [0.5, "<", [0, inf], {red = ["blue"]}, ""]')
         ThreatModel([0.5, '<', '>', {'red': ['blue']}, None])
         """
-        try:
-            record = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"not valid TOML: {error}") from None
-        except RecursionError:
-            raise ValueError("brackets are nested too deep for a threat model") from None
-        known = (
-            "features", "attacking_classes", "rules", "budget", "repeat", "unseen_categories", "whole_numbers",
-            "within",
-        )  # fmt: skip
-        for key in record:
-            if key not in known:
-                raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
-        return cls(**record)
-
-    def _options(self) -> dict[str, Any]:
-        """Return what is said beside the features and the rules, where it is not left at its default."""
-        options: dict[str, Any] = {}
-        if self._attacking_classes is not None:
-            options["attacking_classes"] = list(self._attacking_classes)
-        if self._budget is not None:
-            options["budget"] = self._budget
-        if not self._repeat:
-            options["repeat"] = False
-        if self._unseen_categories != "error":
-            options["unseen_categories"] = self._unseen_categories
-        if self._whole_numbers is not None:
-            options["whole_numbers"] = self.whole_numbers
-        if self._within:
-            options["within"] = self._within
-        return options
-
-    def _comparable(self) -> tuple[Any, ...]:
-        classes = self._attacking_classes
-        rules = tuple(rule.to_record() | {"feature": str(rule.feature)} for rule in self._rules)
-        names = None if classes is None else set(classes)
-        whole = self._whole_numbers
-        columns = whole if whole is None or isinstance(whole, str) else set(map(str, whole))
-        beside = self._budget, self._repeat, self._unseen_categories, columns, with_string_keys(self._within)
-        return with_string_keys(self._features), names, rules, *beside
+        return cls(**read_toml(text, ("features", *list_options())))
 
     def _place(self, schema: Schema) -> tuple[list[Any], PlacedRules]:
         """Return one entry per feature of a table, and the rules, each with the position of its feature."""
         entries = place_entries(self._features, schema)
-        return entries, place_rules(self._rules, entries, schema)
-
-    def _place_domain(self, schema: Schema) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Say which features of a table are whole, and within which values each lies."""
-        if isinstance(self._whole_numbers, str):
-            raise ValueError(
-                "whole_numbers='from_dtype': here is no table whose dtypes could say; give a list of columns, or call "
-                "settle first"
-            )
-        whole = place_whole(self._whole_numbers, schema)
-        return whole, place_within(self._within, schema, whole)
-
-    def _check_domain_without_rules(self) -> None:
-        """Refuse what would mean nothing: rules say themselves where they lead."""
-        if self._rules and self._whole_numbers is not None:
-            raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
-        ruled = {str(rule.feature) for rule in self._rules}
-        for column in self._within:
-            if str(column) in ruled:
-                raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
-
-    @property
-    def _allows_unseen(self) -> bool:
-        return self._unseen_categories == "allow"
+        return entries, place_rules(self._options.rules, entries, schema)
 
     def _check_categories(self, entries: list[Any], rules: PlacedRules, schema: Schema) -> None:
         """Refuse categories that the table does not have, unless they are expected."""
-        if self._unseen_categories == "error":
+        if self._options.unseen_categories == "error":
             check_categories_known(entries, rules, schema)
 
+    def _resolve_entries(self, entries: list[Any], schema: Schema, attacks: np.ndarray) -> Reach:
+        options = self._options
+        return resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)
+
     def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
-        return resolve_rules(rules, free, schema, self._budget or 0.0, self._repeat, allow_unseen=self._allows_unseen)
-
-    def _attacks(self, classes: Iterable[Any] | None) -> np.ndarray:
-        """Say of each class whether it attacks."""
-        attackers = self._attacking_classes
-        if classes is None:
-            if attackers is not None:
-                raise ValueError(f"attacking_classes: {list(attackers)!r} is given, but there are no classes")
-            return np.array([True])
-        known = [plain(label) for label in classes]
-        for label in attackers or ():
-            if label not in known:
-                raise ValueError(f"attacking_classes: {label!r} is not a class; the classes are {known!r}")
-        return np.array([attackers is None or label in attackers for label in known])
-
-    def _moves(self, y: Any, n_rows: int) -> np.ndarray:
-        """Say of each row whether its class attacks."""
-        attackers = self._attacking_classes
-        if y is None and attackers is not None:
-            raise ValueError(f"y: needed to tell which rows may be moved, as attacking_classes={list(attackers)}")
-        if attackers is None:
-            return np.ones(n_rows, dtype=bool)
-        labels = np.asarray(y)
-        if labels.shape != (n_rows,):
-            raise ValueError(f"y: expected shape ({n_rows},), a label per row, got {labels.shape}")
-        return np.array([label in attackers for label in labels.tolist()])
+        options = self._options
+        return resolve_rules(
+            rules, free, schema, options.budget or 0.0, options.repeat, allow_unseen=options.allows_unseen
+        )

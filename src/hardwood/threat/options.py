@@ -1,0 +1,169 @@
+"""What a threat model says beside how far each feature can be moved: a record with one field per option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Schema
+from hardwood.table.columns import Label
+from hardwood.threat.attack_rules import AttackRule, check_budget, read_budget, read_repeat, read_rules
+from hardwood.threat.attackers import AttackingClasses, read_classes
+from hardwood.threat.domain import (
+    FROM_DTYPE,
+    WholeNumbers,
+    Within,
+    check_rows,
+    place_whole,
+    place_within,
+    read_dtypes,
+    read_whole_numbers,
+    read_within,
+)
+from hardwood.threat.spelling import with_string_keys
+
+UNSEEN_CATEGORIES = ("error", "ignore", "allow")
+
+
+def _option(
+    read: Callable[[Any], Any],
+    *,
+    default: Any = None,
+    compare: Callable[[Any], Any] = with_string_keys,
+    scale: Callable[[Any, float], Any] = lambda kept, factor: kept,
+) -> dict[str, Any]:
+    """Describe an option.
+
+    Parameters
+    ----------
+    read : what a user gives -> what is kept
+        Refuses what is not understood. It also accepts what it returns.
+    default : what the parameter of `ThreatModel` has as its default
+    compare : what is kept -> what is equal for equal threat models
+    scale : what is kept, a factor >= 0 -> what is kept by an attacker that much stronger
+        At 0 there is no attacker at all.
+    """
+    return {"read": read, "default": default, "compare": compare, "scale": scale}
+
+
+def _read_unseen_categories(value: Any) -> str:
+    if value not in UNSEEN_CATEGORIES:
+        raise ValueError(f"unseen_categories={value!r}: expected 'error', 'ignore' or 'allow'")
+    return str(value)
+
+
+def _compare_classes(classes: AttackingClasses) -> set[Label] | None:
+    return None if classes is None else set(classes)
+
+
+def _compare_columns(columns: WholeNumbers) -> Any:
+    return columns if columns is None or isinstance(columns, str) else set(map(str, columns))
+
+
+def _compare_rules(rules: tuple[AttackRule, ...]) -> list[dict[str, Any]]:
+    return [rule.to_record() | {"feature": str(rule.feature)} for rule in rules]
+
+
+def _scale_rules(rules: tuple[AttackRule, ...], factor: float) -> tuple[AttackRule, ...]:
+    return rules if factor else ()
+
+
+def _scale_budget(budget: float | None, factor: float) -> float | None:
+    return None if budget is None or factor == 0.0 else factor * budget if budget else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What a threat model says beside the features, as the reader of each option returns it.
+
+    They are copied, compared, shown and written in this order. Collections of columns or classes are kept as tuples.
+    """
+
+    attacking_classes: AttackingClasses = field(metadata=_option(read_classes, compare=_compare_classes))
+    rules: tuple[AttackRule, ...] = field(metadata=_option(read_rules, compare=_compare_rules, scale=_scale_rules))
+    budget: float | None = field(metadata=_option(read_budget, scale=_scale_budget))
+    repeat: bool = field(metadata=_option(read_repeat, default=True))
+    unseen_categories: str = field(metadata=_option(_read_unseen_categories, default="error"))
+    whole_numbers: WholeNumbers = field(metadata=_option(read_whole_numbers, compare=_compare_columns))
+    within: Within = field(metadata=_option(read_within))
+
+    def __post_init__(self) -> None:
+        """Refuse options that mean nothing together."""
+        if not self.rules:
+            object.__setattr__(self, "repeat", True)  # nothing is repeated
+        check_budget(self.budget, self.rules, self.repeat)
+        if self.rules and self.whole_numbers is not None:
+            raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
+        ruled = {str(rule.feature) for rule in self.rules}
+        for column in self.within:
+            if str(column) in ruled:
+                raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Options:
+        """Read what a user gives; what is not given is left at its default."""
+        return cls(**{
+            option.name: option.metadata["read"](given.get(option.name, option.metadata["default"]))
+            for option in fields(cls)
+        })  # fmt: skip
+
+    @property
+    def allows_unseen(self) -> bool:
+        """Whether the attacker can bring categories that a table does not have."""
+        return self.unseen_categories == "allow"
+
+    def spell(self) -> dict[str, Any]:
+        """Return the options that are not left at their defaults, as a user would give them."""
+        return {
+            option.name: list(kept) if isinstance(kept, tuple) else kept
+            for option in fields(self)
+            if (kept := getattr(self, option.name)) != option.metadata["read"](option.metadata["default"])
+        }
+
+    def compare(self) -> list[Any]:
+        """Return what is equal for options that mean the same."""
+        return [option.metadata["compare"](getattr(self, option.name)) for option in fields(self)]
+
+    def scale(self, factor: float) -> Options:
+        """Return the options of an attacker that many times as strong."""
+        return Options(**{
+            option.name: option.metadata["scale"](getattr(self, option.name), factor) for option in fields(self)
+        })  # fmt: skip
+
+    def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> Options:
+        """Write out what is left to a table, and check the rows of the table; the same object if nothing was left."""
+        settled = self
+        if self.whole_numbers == FROM_DTYPE:
+            columns, within = read_dtypes(X, schema, self.within)
+            settled = replace(settled, whole_numbers=columns, within=within)
+        if settled.whole_numbers is not None or settled.within:
+            whole = place_whole(settled.whole_numbers, schema)
+            check_rows(matrix, schema, whole, place_within(settled.within, schema, whole))
+        return settled
+
+    def place(self, schema: Schema) -> dict[str, Any]:
+        """Return the fields of `Reach` that the options become for one table; None where nothing is said."""
+        if isinstance(self.whole_numbers, str):
+            raise ValueError(
+                "whole_numbers='from_dtype': here is no table whose dtypes could say; give a list of columns, or call "
+                "settle first"
+            )
+        whole = place_whole(self.whole_numbers, schema)
+        return {"whole": whole, "within": place_within(self.within, schema, whole)}
+
+
+def list_options() -> tuple[str, ...]:
+    """Return the names of all options."""
+    return tuple(option.name for option in fields(Options))
+
+
+def find_given(given: dict[str, Any]) -> list[str]:
+    """Return the names of the options that a caller does not leave at their defaults."""
+    defaults = {option.name: option.metadata["default"] for option in fields(Options)}
+    return [
+        name for name, value in given.items()
+        if value is not defaults[name] and not (isinstance(value, (str, bool)) and value == defaults[name])
+    ]  # fmt: skip
