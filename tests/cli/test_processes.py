@@ -92,7 +92,10 @@ def test_flags_have_no_type():
 
 
 def test_completion():
-    for typed, offered in (("hardwood ev", ["evaluate"]), ("hardwood fit --max", ["--max-depth", "--max-leaf-nodes"])):
+    for typed, offered in (
+        ("hardwood ev", ["evaluate"]),
+        ("hardwood fit --max", ["--max-depth", "--max-leaf-nodes", "--max-bins"]),
+    ):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_HARDWOOD_COMPLETE": "complete_bash"}
         assert run_process(**words).stdout.split() == offered
 

@@ -17,6 +17,7 @@ from hardwood.cli.fit import fit
 from hardwood.cli.messages import CommandError, console, say_error
 from hardwood.cli.predict import predict
 from hardwood.cli.reproduce import reproduce
+from hardwood.cli.show import show
 from hardwood.cli.threat import threat
 
 # Typer exports only this subclass of the error that stands for every wrong use of a command.
@@ -29,7 +30,8 @@ def _one_sentence() -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        say_error(error)
+        for sentence in error.sentences:
+            say_error(sentence)
         raise typer.Exit(1) from error
     except _UsageError as error:
         command = error.ctx.command_path if error.ctx else "hardwood"
@@ -76,7 +78,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, threat, fit, evaluate, attack, predict, reproduce):
+for verb in (demo, threat, fit, show, evaluate, attack, predict, reproduce):
     app.command(cls=_Verb)(verb)
 
 

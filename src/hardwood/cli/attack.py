@@ -59,7 +59,7 @@ def attack(
     check_threat_options(threat, epsilon)
     inputs = [model, data, *([threat] if threat else [])]
     check_output(output, inputs)
-    check_inputs(inputs)
+    check_inputs(inputs, data=data)
     anywhere = threat is None and epsilon is None
     threat_model = None if anywhere else read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)

@@ -116,7 +116,7 @@ def _check_options(threat: Path | None, epsilon: float | None, curve: float | No
 
 
 def _check_files(inputs: list[Path], output: Path | None, plot: Path | None) -> None:
-    """Refuse files that cannot be read or written, before any work is done."""
+    """Refuse files that cannot be read or written, before any work is done. The second input is the table."""
     if output is not None:
         check_table_name(output)
         check_output(output, inputs)
@@ -126,7 +126,7 @@ def _check_files(inputs: list[Path], output: Path | None, plot: Path | None) -> 
         check_output(plot, inputs)
         with explaining(f"draw {plot}"):
             check_can_draw(plot)
-    check_inputs(inputs)
+    check_inputs(inputs, data=inputs[1])
 
 
 def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name: str) -> None:

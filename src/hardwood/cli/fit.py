@@ -13,17 +13,10 @@ from rich.text import Text
 
 import hardwood
 from hardwood.cli.late import np, pd
-from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
-from hardwood.cli.tables import (
-    as_numbers,
-    check_complete,
-    check_has,
-    check_inputs,
-    check_output,
-    read_table,
-    write_file,
-)
+from hardwood.cli.messages import CommandError, console, explaining, run_with_notice, say_error
+from hardwood.cli.tables import check_inputs, check_output, read_table, write_file
 from hardwood.cli.threat import check_threat_options, read_threat
+from hardwood.cli.training import Wanted, read_training_table
 
 if TYPE_CHECKING:
     from hardwood import RobustTreeClassifier
@@ -56,10 +49,11 @@ MinImpurityDecrease = Annotated[
     float, typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs.")
 ]
 Refine = Annotated[
-    Refinement,
+    Refinement | None,
     typer.Option(
         rich_help_panel=_TREE,
-        help="Improve the tree as a whole, from several starts or from one; none: the paper's greedy tree.",
+        help="Improve the tree as a whole, from several starts or from one; none: the paper's greedy tree. By default "
+        "search, where the table allows it.",
     ),
 ]
 Measure = Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")]
@@ -75,7 +69,10 @@ Rho = Annotated[
 ]
 Balanced = Annotated[bool, typer.Option("--balanced", rich_help_panel=_TREE, help="Give classes equal weight.")]
 Jobs = Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_TREE, help="Threads; -1 for all cores.")]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with two classes.")]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with classes, or numbers.")]
+MaxBins = Annotated[
+    str, typer.Option(metavar="N", rich_help_panel=_TREE, help="Thresholds tried per column: auto, exact or 2 to 255.")
+]
 Output = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")]
 Threat = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML: what the attacker can do to each column.")]
 Epsilon = Annotated[float | None, typer.Option(metavar="NUMBER", min=0, help="Or: how far every number can be moved.")]
@@ -84,6 +81,9 @@ AttackingClass = Annotated[
 ]
 Categorical = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="A column of categories, not numbers; repeatable.")
+]
+Numeric = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A column of numbers, whatever it looks like; repeatable.")
 ]
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, such as an id; repeatable.")
@@ -99,13 +99,15 @@ def fit(
     epsilon: Epsilon = None,
     attacking_class: AttackingClass = None,
     categorical: Categorical = None,
+    numeric: Numeric = None,
     ignore: Ignore = None,
     max_depth: MaxDepth = None,
     max_leaf_nodes: MaxLeafNodes = None,
     min_samples_split: MinSamplesSplit = 2,
     min_samples_leaf: MinSamplesLeaf = 1,
     min_impurity_decrease: MinImpurityDecrease = 0.0,
-    refine: Refine = Refinement.search,
+    max_bins: MaxBins = "auto",
+    refine: Refine = None,
     criterion: Measure = Criterion.gini,
     rho: Rho = 1.0,
     balanced: Balanced = False,
@@ -121,9 +123,11 @@ def fit(
     """
     _check_files(data, threat, epsilon, output, target, ignore or [])
     threat_model = read_threat(threat, epsilon)
-    categorical = categorical or []
-    table = run_with_notice(lambda: read_table(data, categorical), f"Reading {data}...")
-    X, y = _features_and_labels(table, data, target, categorical, ignore or [])
+    table = run_with_notice(lambda: read_table(data, categorical or []), f"Reading {data}...")
+    wanted = Wanted(target, tuple(categorical or ()), tuple(numeric or ()), tuple(ignore or ()), is_regression=False)
+    X, y, remarks = read_training_table(table, data, wanted)
+    for remark in remarks:
+        say_error(f"note: {remark}")
     model = hardwood.RobustTreeClassifier(
         threat_model,
         attacking_classes=_labels(attacking_class, y, target),
@@ -134,8 +138,9 @@ def fit(
         min_samples_split=min_samples_split,
         min_samples_leaf=min_samples_leaf,
         min_impurity_decrease=min_impurity_decrease,
+        max_bins=_read_max_bins(max_bins),
         class_weight="balanced" if balanced else None,
-        refine=None if refine is Refinement.none else refine.value,
+        refine=_choose_refinement(refine, X, y),
         random_state=0,
         n_jobs=jobs,
     )
@@ -144,6 +149,19 @@ def fit(
         scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
     write_file(output, lambda draft: draft.write_text(model.ensemble_.to_json(), encoding="utf-8"))
     _print_summary(model, X, y, scores, output)
+
+
+def _read_max_bins(spelled: str) -> int | str:
+    """Return the number of bins that the user typed; the estimator refuses what makes no sense."""
+    return int(spelled) if spelled.isdigit() else spelled
+
+
+def _choose_refinement(asked: Refinement | None, X: pd.DataFrame, y: np.ndarray) -> str | None:
+    """Return how the tree is refined: as the user says, or by a search where that can be had."""
+    if asked is not None:
+        return None if asked is Refinement.none else asked.value
+    can_search = len(np.unique(y)) == 2 and not X.isna().any(axis=None)
+    return Refinement.search.value if can_search else None
 
 
 def _check_files(
@@ -157,31 +175,7 @@ def _check_files(
     check_output(output, inputs)
     if output.suffix.lower() != ".json":
         raise typer.BadParameter(f"--output: models are written as JSON, so the name must end in .json, got {output}")
-    check_inputs(inputs)
-
-
-def _features_and_labels(
-    table: pd.DataFrame, path: Path, target: str, categorical: Sequence[str], ignore: Sequence[str]
-) -> tuple[pd.DataFrame, np.ndarray]:
-    check_has(table, [target, *categorical, *ignore], path)
-    table = table.drop(columns=list(ignore))
-    check_complete(table, path, "trees are fitted to rows without missing values")
-    features = {name: _feature(column, path, name in categorical) for name, column in table.items() if name != target}
-    if not features:
-        raise CommandError(f'{path} has no column besides "{target}" to predict it from')
-    labels = table[target]
-    y = labels.to_numpy() if labels.dtype.kind in "biuf" else labels.astype(str).to_numpy(dtype=str)
-    if len(np.unique(y)) < 2:
-        raise CommandError(f'column "{target}" of {path} holds one class only ({y[0]}), not two')
-    return pd.DataFrame(features), y
-
-
-def _feature(column: pd.Series, path: Path, is_categorical: bool) -> pd.Series:
-    if is_categorical or isinstance(column.dtype, pd.CategoricalDtype):
-        return column.astype(str).astype("category")
-    name = column.name
-    remedy = f'say --categorical "{name}" if it holds categories, or --ignore "{name}"'
-    return as_numbers(column, path, remedy)
+    check_inputs(inputs, data=data)
 
 
 def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[Any] | None:

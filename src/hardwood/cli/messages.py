@@ -27,7 +27,11 @@ LOADING = "Loading hardwood's kernels..."
 
 
 class CommandError(Exception):
-    """One sentence for the user: what is wrong, where, and what would be right."""
+    """One sentence for the user: what is wrong, where, and what would be right. Several, if several things are."""
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__(*sentences)
+        self.sentences = sentences
 
 
 def say_error(sentence: object) -> None:

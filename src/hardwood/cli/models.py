@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hardwood
+from hardwood.cli.columns import read_numbers
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
-from hardwood.cli.tables import as_numbers, check_complete, check_has, read_table
+from hardwood.cli.tables import check_complete, check_has, read_table
 
 if TYPE_CHECKING:
     from hardwood import TreeEnsemble
@@ -109,16 +110,22 @@ def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFr
         if missing:
             raise CommandError(f"{path} lacks columns of the model: {_list(missing)}")
         names = [respelt[name] for name in schema.feature_names]
-    table = table[names].copy()
-    if not schema.accepts_missing:
-        check_complete(table, path)
+    columns, problems = {}, []
     for name, labels in zip(names, schema.categories, strict=True):
         if labels is None:
-            table[name] = as_numbers(table[name], path, "the model was fitted on numbers")
+            found = read_numbers(table[name], "the model was fitted on numbers")
+            columns[name] = found.values
+            problems += [f"{path}: {found.problem}"] if found.problem else []
         else:
             by_spelling = {str(label): label for label in labels}
-            table[name] = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
-    return table
+            values = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
+            columns[name] = pd.Series(values, index=table.index)
+    if problems:
+        raise CommandError(*problems)
+    chosen = pd.DataFrame(columns)
+    if not schema.accepts_missing:
+        check_complete(chosen, path)
+    return chosen
 
 
 def _list(names: Collection[str]) -> str:

@@ -31,7 +31,7 @@ def predict(
     """
     check_table_name(output)
     check_output(output, [model, data])
-    check_inputs([model, data])
+    check_inputs([model, data], data=data)
     ensemble = read_model(model, trust_pickle=trust_pickle)
     X, _ = read_rows(data, ensemble.schema, target=None)
     ensemble = adopt_table(ensemble, X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -9,21 +10,22 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 
 from hardwood.cli.late import pd
-from hardwood.cli.messages import CommandError, explaining
+from hardwood.cli.layout import find_layout, open_bytes
+from hardwood.cli.messages import CommandError, explaining, say_error
 from hardwood.files import write_whole
 
-_CSV = (".csv", ".csv.gz")
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".txt")
 _PARQUET = (".parquet", ".pq")
-SUFFIXES = " ".join(_CSV + _PARQUET)
+_PARQUET_BEGINS = b"PAR1"
+_WRITTEN = (".csv", ".csv.gz", *_PARQUET)
 
 # Only what cannot be anything else: "NA" and "None" are labels in many tables.
 _MISSING = ["", "NaN", "nan"]
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 def is_table_name(path: Path) -> bool:
@@ -33,19 +35,21 @@ def is_table_name(path: Path) -> bool:
 
 def check_table_name(output: Path) -> None:
     """Refuse an output of which the name does not say what kind of table to write."""
-    if not is_table_name(output):
-        raise typer.BadParameter(f"--output must end in one of {SUFFIXES}, got {output}")
+    if not output.name.lower().endswith(_WRITTEN):
+        raise typer.BadParameter(f"--output must end in one of {' '.join(_WRITTEN)}, got {output}")
 
 
-def check_inputs(paths: Collection[Path]) -> None:
-    """Before anything is imported or read: refuse files that are not there or that hold nothing."""
+def check_inputs(paths: Collection[Path], *, data: Path | None = None) -> None:
+    """Before anything is imported or read: refuse files that are not there or that hold nothing.
+
+    `data` is the table among them, which may come from standard input.
+    """
     for path in paths:
         with explaining(f"read {path}"):
-            if str(path) in ("-", "/dev/stdin"):
-                raise CommandError(
-                    f"{path} is standard input, and hardwood reads files: save what comes from there, as .csv or "
-                    ".parquet if it is a table, and give the name of the file"
-                )
+            if is_standard_input(path):
+                if path != data:
+                    raise CommandError(f"{path} is standard input, from which only a table is read: save it to a file")
+                continue
             if not path.exists():
                 raise CommandError(f"{path} does not exist")
             if not path.is_file():
@@ -54,43 +58,57 @@ def check_inputs(paths: Collection[Path]) -> None:
                 raise CommandError(f"{path} is empty")
 
 
+def is_standard_input(path: Path) -> bool:
+    """Whether a name stands for what is piped into the command."""
+    return str(path) in ("-", "/dev/stdin")
+
+
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
-    """Read a CSV or Parquet file; `text_columns` keep the spelling of their values."""
-    check_inputs([path])
+    """Read a CSV or Parquet file, or standard input; `text_columns` keep the spelling of their values."""
+    check_inputs([path], data=path)
     with explaining(f"read {path}"):
-        if path.suffix.lower() in (".tsv", ".tab"):
-            raise CommandError(f"{path} has its values separated by tabs, not by commas: {_convert(path, sep=chr(9))}")
-        if not is_table_name(path):
-            raise CommandError(f"{path} is no table: its name must end in one of {SUFFIXES}")
-        read = _read_parquet if path.name.lower().endswith(_PARQUET) else _read_csv
-        table = read(path, text_columns)
+        if is_standard_input(path):
+            path = Path("standard input")
+            table = _read_piped(path, io.BytesIO(sys.stdin.buffer.read()), text_columns)
+        elif not is_table_name(path):
+            raise CommandError(f"{path} is no table: its name must end in one of {' '.join(_CSV + _PARQUET)}")
+        else:
+            with path.open("rb") as source:
+                read = _read_parquet if path.name.lower().endswith(_PARQUET) else _read_csv
+                table = read(path, source, text_columns)
     if table.empty:
         raise CommandError(f"{path} has column names but no rows")
     return table
 
 
-def _convert(path: Path, **options: str) -> str:
-    """Say how to make a table that can be read of one that has another layout."""
-    said = ", ".join(f"{name}={value!r}" for name, value in options.items())
-    name = f"{path.name.partition('.')[0]}-commas.csv"
-    return f"convert it, in Python by pandas.read_csv({str(path)!r}, {said}).to_csv({name!r}, index=False)"
+def _read_piped(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd.DataFrame:
+    first = source.read(len(_PARQUET_BEGINS))
+    if not first:
+        raise CommandError("standard input is empty")
+    source.seek(0)
+    return (_read_parquet if first == _PARQUET_BEGINS else _read_csv)(path, source, text_columns)
 
 
-def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
-    layout: dict[str, Any] = {"encoding": "utf-8-sig", "skipinitialspace": True, "keep_default_na": False}
+def _read_csv(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd.DataFrame:
     # Before 3.1 the ordinary parser of pandas could be off by the last bit, and a threshold between.
     is_old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
     exact = {"float_precision": "round_trip"} if is_old else {}
     try:
+        source = open_bytes(source)
+        found = find_layout(source)
+        layout: dict[str, Any] = {
+            "encoding": found.encoding, "sep": found.separator, "decimal": found.decimal,
+            "skipinitialspace": found.separator != "\t", "keep_default_na": False,
+        }  # fmt: skip
         # pandas renames repeated columns, so they have to be found in a look at the header alone.
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
-        names = header.iloc[0].tolist()
-        _check_separator(path, names)
-        _check_names(path, names)
+        source.seek(0)
+        header = pd.read_csv(source, header=None, nrows=1, dtype=str, **layout)
+        _check_names(path, header.iloc[0].tolist())
+        source.seek(0)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
+            table = pd.read_csv(
+                source,
                 index_col=False,
                 dtype=dict.fromkeys(text_columns, str),
                 na_values=_MISSING,
@@ -98,17 +116,17 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
                 **layout,
                 **exact,
             )
-    except UnicodeDecodeError:
-        remedy = _convert(path, encoding="latin-1")
-        raise ValueError(f"it is not UTF-8 text; if it is Latin-1, as some spreadsheets write: {remedy}") from None
     except pd.errors.ParserWarning:
         raise ValueError("a row has more values than there are column names") from None
     except (EOFError, zlib.error) as error:
         raise ValueError(str(error)) from None
+    if found.describe():
+        say_error(f"note: {path}: {found.describe()}")
+    return table
 
 
-def _read_parquet(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
-    table = pd.read_parquet(path).reset_index(drop=True)
+def _read_parquet(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd.DataFrame:
+    table = pd.read_parquet(source).reset_index(drop=True)
     table.columns = table.columns.map(str)
     _check_names(path, table.columns.tolist())
     for name in set(text_columns) & set(table.columns):
@@ -117,18 +135,10 @@ def _read_parquet(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
     return table
 
 
-def _check_separator(path: Path, names: Sequence[str]) -> None:
-    """Refuse a table that seems to be one column because its values are not separated by commas."""
-    for separator, plural in _SEPARATORS.items():
-        if len(names) == 1 and separator in str(names[0]):
-            remedy = _convert(path, sep=separator)
-            raise CommandError(f"{path} seems to have its values separated by {plural}, not by commas: {remedy}")
-
-
 def _check_names(path: Path, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for position, name in enumerate(names):
-        if not name:
+        if not name and position > 0:  # the first is often an index that was written along
             raise CommandError(f"column {position + 1} of {path} has no name")
         if name in seen:
             raise CommandError(f'{path} has more than one column named "{name}"')
@@ -139,8 +149,13 @@ def check_has(table: pd.DataFrame, names: Sequence[str], path: Path) -> None:
     """Refuse a table that lacks a column, and say which it has."""
     for name in names:
         if name not in table.columns:
-            known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
-            raise CommandError(f'{path} has no column "{name}"; it has {", ".join(known)}')
+            raise CommandError(explain_absence(table, name, path))
+
+
+def explain_absence(table: pd.DataFrame, name: str, path: Path) -> str:
+    """Say that a table has no such column, and which it has."""
+    known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
+    return f'{path} has no column "{name}"; it has {", ".join(known)}'
 
 
 def check_complete(table: pd.DataFrame, path: Path, reason: str = "the model takes no missing values") -> None:
@@ -152,39 +167,6 @@ def check_complete(table: pd.DataFrame, path: Path, reason: str = "the model tak
                 f'column "{name}" of {path} has no value in {missing.sum()} of {len(missing)} rows, first in row '
                 f"{missing.argmax() + 1}: {reason}, so fill them in or drop those rows"
             )
-
-
-def _is_too_large(value: Any) -> bool:
-    """Say whether a value is a whole number that no float is as large as: an int to newer pandas, text to older."""
-    if isinstance(value, str):
-        digits = value.lstrip("+-")
-        return digits.isdigit() and len(digits.lstrip("0")) > sys.float_info.max_10_exp
-    return isinstance(value, int) and abs(value) > sys.float_info.max
-
-
-def as_numbers(column: pd.Series, path: Path, remedy: str) -> pd.Series:
-    """Turn a column into float64, or say which of its values is none and what to do about it."""
-    if column.dtype.kind in "biuf":
-        return column.astype("float64")
-    values = column.astype(object)
-    too_large = values.map(_is_too_large).astype(bool)
-    numbers = pd.to_numeric(values.mask(too_large), errors="coerce")
-    wrong = numbers.isna() & values.notna()
-    if not wrong.any():
-        # Text is refused even where all of it reads as numbers: it may be a code, such as 01234.
-        wrong = values.map(lambda value: isinstance(value, str))
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
-        raise CommandError(
-            f'column "{column.name}" of {path} holds "{_shorten(column.iloc[row])}" in row {row + 1}, '
-            f"where a number {'of at most 308 digits ' if too_large.iloc[row] else ''}belongs: {remedy}"
-        )
-    return numbers.astype("float64")
-
-
-def _shorten(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 
 def check_output(path: Path, inputs: Collection[Path]) -> None:

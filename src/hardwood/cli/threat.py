@@ -57,7 +57,7 @@ def threat(
     **Example:** hardwood threat mail.csv --target spam --output threat.toml
     """
     check_output(output, [data])
-    check_inputs([data])
+    check_inputs([data], data=data)
     if output.exists() and not overwrite:
         raise CommandError(f"{output} is there already: choose another output, or say --overwrite")
     table = run_with_notice(lambda: read_table(data), f"Reading {data}...")

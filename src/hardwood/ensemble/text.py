@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,20 @@ def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int |
             stack.append((depth + 1, int(ensemble.left[entry])))
             stack.append((depth, f"if {when_left}:"))
     return "\n".join(lines)
+
+
+def describe_conditions(ensemble: TreeEnsemble, path: list[int], digits: int = 4) -> list[str]:
+    """Return what a row has to satisfy at each inner node of a path, in words."""
+    digits_of, left_sets = _digits_per_feature(ensemble, path[0], digits), ensemble.left_sets()
+    return [
+        _conditions(ensemble, node, digits_of, left_sets)[int(after == ensemble.right[node])]
+        for node, after in pairwise(path)
+    ]
+
+
+def describe_leaf(ensemble: TreeEnsemble, leaf: int, digits: int = 4) -> str:
+    """Return what the leaf of a model of one tree predicts, in words."""
+    return _leaf(ensemble, int(ensemble.root[0]), leaf, digits)
 
 
 def _ensemble_of(model: Any) -> TreeEnsemble:
