@@ -59,7 +59,8 @@ def make_samples(X: np.ndarray, label: np.ndarray, weight: np.ndarray, reach: Re
         if allowed is not None:
             code = X[row, feature].astype(int)
             seats[feature] = np.where(moves[:, None], allowed[code], np.eye(len(allowed), dtype=bool)[code])
-    finite = np.where(np.isfinite([reach.left, reach.right]), [reach.left, reach.right], 0.0)
+    widest = reach.widen(X)
+    finite = np.where(np.isfinite([widest.left, widest.right]), [widest.left, widest.right], 0.0)
     low, high = (np.where(moves[:, None], end, X[row]) for end in reach.interval(X[row]))
     return Samples(
         label=label[row],

@@ -214,7 +214,7 @@ class TestErrors:
         ],
     )
     def test_a_bad_entry_is_found_without_a_table(self, entry, problem):
-        remedy = "; give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
+        remedy = "'10%', '0.5 std' or '2 iqr'), a pair (left, right), '<', '>', '<>' or None"
         with pytest.raises(ValueError, match="threat for feature 'age': .*" + re.escape(problem)) as e:
             ThreatModel({"age": entry})
         assert str(e.value).endswith(remedy)
@@ -224,7 +224,7 @@ class TestErrors:
     def test_message_in_full(self):
         message = (
             "threat for feature 'age': -1 is negative; "
-            "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
+            "give a distance >= 0 (a number, '10%', '0.5 std' or '2 iqr'), a pair (left, right), '<', '>', '<>' or None"
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             ThreatModel({"age": -1})

@@ -11,12 +11,13 @@ from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import read_problem
-from hardwood.grow.bins import AUTO_ROWS, MOST_BINS
+from hardwood.grow.bins import AUTO_ROWS, MOST_BINS, SHARES_ROWS
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.progress import Progress
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
+from hardwood.threat import Reach
 
 
 class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -121,6 +122,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     unit of the weights, but for the last bits of its leaf values (and for gains that happen to lie on the boundary
     between two roundings, of which a search through 8,000 small tables found none).
 
+    *Shares.* If the reach of a value is a share of it ("10%"), the tree is grown on bins for all ends of reach up to
+    20,000 rows, which is exact; on 255 bins beyond, unless ``max_bins="exact"``. It takes numbers only.
+
     *Bins.* Thresholds between bins are chosen from the ends of the reach of 50,000 rows, those with the smallest hashes
     of their numbers. Up to that size the tree does not depend on the order of the rows, and it never depends on
     threads. A threshold is moved to the middle of the bins behind it that are empty in its node.
@@ -217,7 +221,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
-        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
+        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None
@@ -244,14 +248,14 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
         return attacker
 
-    def _choose_bins(self, schema: Schema, n_rows: int) -> int | None:
+    def _choose_bins(self, schema: Schema, n_rows: int, reach: Reach) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins = check_max_bins(self.max_bins)
         if max_bins == "exact":
             return None
         if max_bins == "auto":
             can_bin = self.attacker == "groot" and not schema.categorical
-            return MOST_BINS if can_bin and n_rows > AUTO_ROWS else None
+            return MOST_BINS if can_bin and n_rows > (AUTO_ROWS if reach.share is None else SHARES_ROWS) else None
         if self.attacker != "groot":
             raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
         _refuse_categories(schema, f"max_bins={max_bins!r} takes numbers only; expected 'auto' or 'exact'")

@@ -25,6 +25,9 @@ SAMPLE_ROWS = 50_000
 # Tables of more rows are binned unless the user says otherwise: where the exact grower takes as long, for ten features
 # and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes four times as long.
 AUTO_ROWS = 100_000
+# Where the reach of a value is a share of it, there is no exact grower but bins for all ends: up to three per row, of
+# which codes of two bytes tell 65,535 apart.
+SHARES_ROWS = 20_000
 # Rows that are coded at a time: both ends of ten features then fit in a core's cache.
 BLOCK_ROWS = 4096
 
@@ -65,7 +68,7 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
         bytes cannot tell apart.
     """
-    shifts = find_shifts(reach, reach.attacks)
+    shifts = find_shifts(reach.widen(X), reach.attacks)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
     X, class_index = X[rows], class_index[rows]
     lo, hi = reach.box(X, class_index)

@@ -17,6 +17,10 @@ def find_shifts(reach: Reach, attacks: np.ndarray) -> Shifts:
     the same samples whether or not the others are brought back to the edge; and at one outside everybody can stay on
     the same side, so it gains nothing.
     """
+    if reach.share is not None:
+        raise ValueError(
+            "threat: a share of the value, such as '10%', moves every row otherwise; give distances instead"
+        )
     n_features = len(reach.left)
     shift = np.zeros((n_features, 2, 2))
     if attacks[0]:

@@ -47,7 +47,9 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
-    if options.max_bins is not None:
+    if reach.share is not None:
+        _check_shares(problem, options)
+    if options.max_bins is not None or reach.share is not None:
         return grow_binned(problem, reach, options, options.max_bins)
     attacks = reach.attacks & (options.rho > 0.0)
     limits = make_limits(options, attacks)
@@ -62,6 +64,19 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
         grower.grow()
     ensemble = _harvest(grower.nodes, _read_left_sets(grower, problem), problem)
     return floor_thresholds(ensemble, reach.whole)
+
+
+def _check_shares(problem: Problem, options: GrowOptions) -> None:
+    """Refuse what only the exact grower can do, which shifts all rows of a class by the same."""
+    if options.attacker != "groot":
+        raise ValueError(
+            f"attacker={options.attacker!r}: knows no shares of a value, such as '10%', in the threat; expected 'groot'"
+        )
+    for j in problem.schema.categorical:
+        raise ValueError(
+            f"X: column {problem.schema.key(j)!r} is categorical; trees that are trained against shares of a value, "
+            "such as '10%', take numbers only"
+        )
 
 
 def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:

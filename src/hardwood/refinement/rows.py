@@ -58,13 +58,13 @@ def order_columns(rows: Rows) -> np.ndarray:
         squares = rows.matrix**2
         moments = np.column_stack([w @ values for w in (share, of_one) for values in (rows.matrix, squares)])
     keys = [tuple(f"{moment:.8e}" for moment in column) for column in moments.tolist()]
-    left, right, categories = rows.reach.left, rows.reach.right, rows.reach.categories
+    widest, categories = rows.reach.widen(rows.matrix), rows.reach.categories
 
     def key(j: int) -> tuple[Any, ...]:
         if keys.count(keys[j]) == 1:
             return keys[j], b""
         relation = categories[j]
-        reach = repr((left[j], right[j])).encode() + (b"" if relation is None else relation.tobytes())
+        reach = repr((widest.left[j], widest.right[j])).encode() + (b"" if relation is None else relation.tobytes())
         return keys[j], rows.matrix[:, j].tobytes() + reach
 
     return np.array(sorted(range(len(keys)), key=key), dtype=np.intp)
@@ -131,7 +131,8 @@ def find_grid(rows: Rows, ensemble: TreeEnsemble | None = None) -> Grid:
     is_categorical = np.array([matrix is not None for matrix in rows.reach.categories])
     ends[is_categorical] = np.inf
     ends.sort(axis=1)
-    distances = np.stack([rows.reach.left, rows.reach.right])
+    widest = rows.reach.widen(rows.matrix)
+    distances = np.stack([widest.left, widest.right])
     reach = np.where(np.isfinite(distances), distances, 0.0).max(axis=0)
     if not rows.reach.attacks.any() or rows.rho == 0.0:
         reach[:] = 0.0

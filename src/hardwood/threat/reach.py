@@ -28,6 +28,8 @@ class Reach:
         Which features hold whole numbers only; `left` and `right` are whole there. None: none.
     within : ndarray of shape (2, n_features) or None
         The smallest and the largest value of each feature that exists; whole where the feature is. None: all do.
+    share : ndarray of shape (2, n_features) or None
+        How much further a value can be moved down and up: this share of its own absolute value. None: not at all.
 
     Examples
     --------
@@ -44,12 +46,13 @@ class Reach:
     attacks: np.ndarray
     whole: np.ndarray | None = None
     within: np.ndarray | None = None
+    share: np.ndarray | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
             object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
-        for name, dtype in (("whole", np.bool_), ("within", np.float64)):
+        for name, dtype in (("whole", np.bool_), ("within", np.float64), ("share", np.float64)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
         if self.categorical:
@@ -61,7 +64,7 @@ class Reach:
     def is_empty(self) -> bool:
         """Whether no row can be changed at all."""
         off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
-        movable = self.left.any() or self.right.any() or any(off_diagonal)
+        movable = self.left.any() or self.right.any() or self.share is not None or any(off_diagonal)
         return not (movable and self.attacks.any())
 
     @cached_property
@@ -80,6 +83,7 @@ class Reach:
             categories=tuple(map(self.categories.__getitem__, columns.tolist())),
             whole=None if self.whole is None else self.whole[columns],
             within=None if self.within is None else self.within[:, columns],
+            share=None if self.share is None else self.share[:, columns],
         )
 
     def multiply(self, factor: float) -> "Reach":
@@ -87,7 +91,15 @@ class Reach:
         ends = (self.left * factor, self.right * factor)
         if self.whole is not None:
             ends = round_distances(ends[0], self.whole), round_distances(ends[1], self.whole)
-        return replace(self, left=ends[0], right=ends[1])
+        share = None if self.share is None else self.share * factor
+        return replace(self, left=ends[0], right=ends[1], share=share)
+
+    def widen(self, X: np.ndarray) -> "Reach":
+        """Return what an attacker may do who moves every value as far as the farthest of a table: without shares."""
+        if self.share is None:
+            return self
+        left, right = self._find_distances(np.nanmax(np.abs(X), axis=0, initial=0.0), slice(None))
+        return replace(self, left=left, right=right, share=None)
 
     def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and the highest value that each number can be moved to.
@@ -127,13 +139,24 @@ class Reach:
 
     def interval(self, values: np.ndarray, feature: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
-        left, right = (self.left, self.right) if feature is None else (self.left[feature], self.right[feature])
+        left, right = self._find_distances(np.abs(values), slice(None) if feature is None else feature)
         with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
             low, high = values - left, values + right
         if self.within is None:
             return low, high
         least, most = self.within if feature is None else self.within[:, feature]
         return np.minimum(values, np.maximum(low, least)), np.maximum(values, np.minimum(high, most))
+
+    def _find_distances(self, size: np.ndarray, feature: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far values of a size can be moved to either side."""
+        left, right = self.left[feature], self.right[feature]
+        if self.share is None:
+            return left, right
+        with np.errstate(over="ignore"):
+            left, right = (side + part[feature] * size for side, part in zip((left, right), self.share, strict=True))
+        if self.whole is None:
+            return left, right
+        return round_distances(left, self.whole[feature]), round_distances(right, self.whole[feature])
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""

@@ -14,7 +14,8 @@ from hardwood.table.columns import Label, get_column, open_table, read_labels, s
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach, round_distances
-from hardwood.threat.spelling import INTERVALS, ONE_FEATURE, label_codes
+from hardwood.threat.relative import find_share
+from hardwood.threat.spelling import INTERVALS, ONE_FEATURE, label_codes, needs_table, write_out_entry
 
 # Names that are listed in an error.
 _SHOWN = 20
@@ -46,6 +47,24 @@ def place_entries(features: Any, schema: Schema) -> list[Any]:
     for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
         _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
     return entries
+
+
+def write_out_features(features: Any, matrix: np.ndarray, schema: Schema) -> Any:
+    """Return the spelling of a whole table with what is measured on its columns as numbers."""
+    if not needs_table(features):
+        return features
+    entries = place_entries(features, schema)
+    keys = [schema.key(j) for j in range(schema.n_features)]
+    settled = [
+        entry if labels is not None else write_out_entry(entry, matrix[:, j], f"threat for feature {keys[j]!r}")
+        for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True))
+    ]
+    if isinstance(features, dict):
+        positions = {str(key): j for j, key in enumerate(keys)}
+        return {key: settled[positions[str(key)]] for key in features}
+    if isinstance(features, list) or schema.feature_names is None:
+        return settled
+    return {key: entry for key, entry, labels in zip(keys, settled, schema.categories, strict=True) if labels is None}
 
 
 def place_rules(rules: Sequence[AttackRule], entries: Sequence[Any], schema: Schema) -> PlacedRules:
@@ -155,26 +174,33 @@ def resolve_reach(
 
     options : what else `Reach` says, under the names of its fields.
     """
+    one_for_all = not schema.categorical and entries.count(entries[0]) == len(entries)  # often: not one by one
+    if one_for_all:
+        distance, share = (np.repeat(pair, len(entries), axis=1) for pair in _find_sides(entries[0], "threat"))
+        categories: tuple[np.ndarray | None, ...] = (None,) * len(entries)
+    else:
+        both = list(zip(entries, schema.categories, strict=True))
+        sides = [
+            _find_sides(entry if labels is None else 0.0, f"threat for feature {schema.key(j)!r}")
+            for j, (entry, labels) in enumerate(both)
+        ]
+        distance, share = np.concatenate(sides, axis=2)
+        categories = tuple(
+            None if labels is None else _category_matrix(entry, labels, allow_unseen) for entry, labels in both
+        )
     whole = options["whole"]
-    if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
-        left, right = (np.full(len(entries), end) for end in _find_interval(entries[0]))
-        if whole is not None:
-            left, right = round_distances(left, whole), round_distances(right, whole)
-        return Reach(left, right, (None,) * schema.n_features, attacks, **options)
-    both = list(zip(entries, schema.categories, strict=True))
-    left, right = np.array([_find_interval(entry if labels is None else 0.0) for entry, labels in both]).T
-    categories = tuple(
-        None if labels is None else _category_matrix(entry, labels, allow_unseen) for entry, labels in both
-    )
-    if whole is not None:
-        left, right = round_distances(left, whole), round_distances(right, whole)
-    return Reach(left, right, categories, attacks, **options)
+    left, right = distance if whole is None else round_distances(distance, whole)
+    return Reach(left, right, categories, attacks, share=share if share.any() else None, **options)
 
 
-def _find_interval(entry: Any) -> tuple[float, float]:
-    """Return how far a number can be moved to the left and to the right."""
+def _find_sides(entry: Any, where: str) -> np.ndarray:
+    """Return how far a number can be moved: (distance or share of the value, left or right, 1)."""
     side = INTERVALS.get(entry, entry)
-    return side if isinstance(side, tuple) else (side, side)
+    try:
+        both = [find_share(end) for end in (side if isinstance(side, tuple) else (side, side))]
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    return np.array(both).T[:, :, None]
 
 
 def _category_matrix(entry: Any, labels: tuple[Label, ...], allow_unseen: bool) -> np.ndarray:

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from hardwood.table.columns import Label
+from hardwood.threat.relative import is_measured, read_relative, scale_relative, write_out
 
 _SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
 # "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
 INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
 # Entries that a threat model is shown with; a few dozen columns would fill a notebook's screen.
 _SHOWN = 10
-ONE_FEATURE = "give a distance >= 0, a pair (left, right), '<', '>', '<>' or None"
-_ALL_FEATURES = "give a distance >= 0, '<', '>', '<>', None, one entry per feature or a dict"
+_DISTANCE = "a distance >= 0 (a number, '10%', '0.5 std' or '2 iqr')"
+ONE_FEATURE = f"give {_DISTANCE}, a pair (left, right), '<', '>', '<>' or None"
+_ALL_FEATURES = f"give {_DISTANCE}, '<', '>', '<>', None, one entry per feature or a dict"
 
 
 def plain(value: Any) -> Any:
@@ -52,17 +54,23 @@ def _shorten(entry: Any, where: str, accepted: str) -> Any:
     """Return the shortest spelling of one entry: None, str, float, pair or dict."""
     entry = plain(entry)
     if entry is None or isinstance(entry, str):
-        if (entry or None) not in INTERVALS:
+        if not entry or entry in INTERVALS:
+            return entry or None
+        relative = read_relative(entry, where)
+        if relative is None:
             raise ValueError(f"{where}: {entry!r} is not understood; {accepted}")
-        return entry or None
+        return relative or None
     if isinstance(entry, Mapping):
         return _shorten_categories(entry, where) or None
     if isinstance(entry, (list, tuple, np.ndarray)):
         if len(entry) != 2:
             raise ValueError(f"{where}: {entry!r} is not a pair; {accepted}")
-        left, right = (_distance(side, where, accepted) for side in entry)
-    else:
-        left = right = _distance(entry, where, accepted)
+        return _join(*(_distance(side, where, accepted) for side in entry))
+    return _distance(entry, where, accepted) or None
+
+
+def _join(left: Any, right: Any) -> Any:
+    """Return the shortest spelling of both sides together."""
     return _SHORT.get((left, right), left if left == right else (left, right))
 
 
@@ -80,15 +88,37 @@ def scale_table(features: Any, factor: float) -> Any:
 def _scale(entry: Any, factor: float) -> Any:
     """Return one entry with its distances multiplied; what has no size stays as it is."""
     if isinstance(entry, tuple):
-        left, right = (_scale(side, factor) or 0.0 for side in entry)
-        return _SHORT.get((left, right), left if left == right else (left, right))
+        return _join(*(_scale(side, factor) or 0.0 for side in entry))
     if isinstance(entry, float):
         return (entry * factor if entry else 0.0) or None  # 0 times infinity is not 0
+    if isinstance(entry, str) and entry not in INTERVALS:
+        return scale_relative(entry, factor) or None
     return entry
 
 
-def _distance(value: Any, where: str, accepted: str) -> float:
+def needs_table(features: Any) -> bool:
+    """Say whether anything in the spelling of a whole table is measured on the table."""
+    entries = (
+        features.values() if isinstance(features, dict) else features if isinstance(features, list) else [features]
+    )
+    return any(is_measured(side) for entry in entries for side in (entry if isinstance(entry, tuple) else (entry,)))
+
+
+def write_out_entry(entry: Any, column: np.ndarray, where: str) -> Any:
+    """Return one entry with what is measured on a column as numbers."""
+    try:
+        if isinstance(entry, tuple):
+            return _join(*(write_out(side, column) for side in entry))
+        return write_out(entry, column) or None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _distance(value: Any, where: str, accepted: str) -> float | str:
     value = plain(value)
+    relative = read_relative(value, where) if isinstance(value, str) else None
+    if relative is not None:
+        return relative
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{where}: {value!r} is not a distance; {accepted}")
     try:

@@ -29,6 +29,7 @@ from hardwood.threat.resolve import (
     place_rules,
     resolve_reach,
     resolve_rules,
+    write_out_features,
 )
 from hardwood.threat.spelling import abbreviate, scale_table, shorten_table, with_string_keys
 from hardwood.threat.toml import read_toml, write_toml
@@ -42,7 +43,11 @@ class ThreatModel:
     * ``None`` or ``""``: nothing;
     * ``">"``, ``"<"``, ``"<>"``: increase it, decrease it, change it, without limit;
     * a number: move it that far to either side;
-    * a pair ``(left, right)``: move it down by as much as `left`, up by as much as `right`;
+    * ``"10%"``: move it by up to that share of its own absolute value;
+    * ``"0.5 std"``, ``"2 iqr"``: move it by half a standard deviation (as `StandardScaler` has it), two interquartile
+      ranges of its column. They are measured once, on the table that a model is trained on or, if nothing is trained,
+      that is asked about, and written out as numbers: see `settle`;
+    * a pair ``(left, right)`` of such distances: move it down by as much as `left`, up by as much as `right`;
     * a dict ``{category: [categories it can become]}`` if it is categorical; ``"<>"`` there means
       that any category can become any other of the table.
 
@@ -251,7 +256,8 @@ class ThreatModel:
         Parameters
         ----------
         X : the table that a model is fitted to or asked about
-            Its dtypes decide where ``whole_numbers="from_dtype"``.
+            Its dtypes decide where ``whole_numbers="from_dtype"``, its values where a distance is measured in
+            standard deviations or interquartile ranges.
         matrix : ndarray, the same as `Schema.encode` returns it
         schema : Schema
 
@@ -265,14 +271,16 @@ class ThreatModel:
         >>> import pandas as pd
         >>> table = pd.DataFrame({"clicks": [3, 5], "share": [0.5, 1.0]})
         >>> schema = Schema.from_table(table)
-        >>> ThreatModel(2, whole_numbers="from_dtype").settle(table, schema.encode(table), schema)
-        ThreatModel(2.0, whole_numbers=['clicks'])
+        >>> threat = ThreatModel({"clicks": 2, "share": "2 std"}, whole_numbers="from_dtype")
+        >>> threat.settle(table, schema.encode(table), schema)
+        ThreatModel({'clicks': 2.0, 'share': 0.5}, whole_numbers=['clicks'])
         """
+        features = write_out_features(self._features, matrix, schema)
         options = self._options.settle(X, matrix, schema)
-        if options is self._options:
+        if features is self._features and options is self._options:
             return self
         settled = copy.copy(self)
-        settled._options = options
+        settled._features, settled._options = features, options
         return settled
 
     def extend(self, schema: Schema) -> Schema:
