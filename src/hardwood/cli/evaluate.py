@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,13 @@ _POINTS = 9
 _UP_TO = 2.0
 
 
+PositiveClass = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="The class to detect: adds precision, recall, false alarms, ROC AUC."),
+]
+DecisionThreshold = Annotated[
+    float | None, typer.Option(metavar="SHARE", help="The probability from which it counts as detected.")
+]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")]
 Curve = Annotated[
     float | None, typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one.")
@@ -64,6 +71,8 @@ def evaluate(
     ceiling: Ceiling = True,
     ceiling_time_limit: CeilingTimeLimit = 60.0,
     distances: Distances = False,
+    positive_class: PositiveClass = None,
+    decision_threshold: DecisionThreshold = None,
     time_limit: TimeLimit = 1.0,
     jobs: Jobs = None,
     output: Output = None,
@@ -92,7 +101,8 @@ def evaluate(
     epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
     measure = partial(
         hardwood.evaluate, ensemble, threat=threat_model, ceiling=ceiling, ceiling_time_limit=ceiling_time_limit,
-        distances=distances, n_jobs=jobs,
+        distances=distances, n_jobs=jobs, positive_class=_find_label(positive_class, classes),
+        decision_threshold=decision_threshold,
     )  # fmt: skip
     with explaining(f"evaluate {model} on {data}"):
         run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
@@ -105,6 +115,11 @@ def evaluate(
     if report.interrupted:
         say_error("interrupted: these are the figures of what had been decided by then")
         raise typer.Exit(130)
+
+
+def _find_label(spelled: str | None, classes: np.ndarray) -> Any:
+    """Return a class as the model spells it."""
+    return {str(label): label for label in classes.tolist()}.get(spelled, spelled) if spelled is not None else None
 
 
 def _check_options(threat: Path | None, epsilon: float | None, curve: float | None) -> None:

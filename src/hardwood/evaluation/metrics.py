@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
 from hardwood.verification.ask import AskSettings, decide, decide_all
 from hardwood.verification.question import Question, check_time_limit, read_question
+
+METRICS = ("accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc")
 
 
 def adversarial_accuracy(
@@ -39,8 +42,10 @@ def adversarial_accuracy(
     return _find_accuracy(read_question(model, X, y, threat), sample_weight, limit)
 
 
-def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> "AdversarialScorer":
-    """Return a scorer for scikit-learn's model selection: adversarial accuracy under a threat model.
+def make_adversarial_scorer(
+    threat: Any, *, metric: str = "accuracy", positive_class: Any = None, time_limit: float | None = None
+) -> "AdversarialScorer":
+    """Return a scorer for scikit-learn's model selection: what is left under a threat model.
 
     For ``GridSearchCV(..., scoring=make_adversarial_scorer(threat))`` and whatever else takes a scorer. The estimators
     must be models :func:`as_ensemble` takes, such as a Pipeline of scalers before trees; a threat model speaks of the
@@ -49,6 +54,10 @@ def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> 
     Parameters
     ----------
     threat : ThreatModel or any of its spellings
+    metric : {"accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc"}, default="accuracy"
+        What is measured under attack. All but the first are about `positive_class`.
+    positive_class : label or None
+        The class to be detected. None: the second of two.
     time_limit : float or None, default=None
         Seconds per row, for models of several trees. Rows that are not decided by then count as lost, so that the score
         is a share of rows that is proved. None: no limit, and the score is exact.
@@ -66,7 +75,11 @@ def make_adversarial_scorer(threat: Any, *, time_limit: float | None = None) -> 
     {'max_depth': 3}
     """
     check_time_limit(time_limit)
-    return AdversarialScorer(ThreatModel.coerce(threat), time_limit)
+    if metric not in METRICS:
+        raise ValueError(f"metric={metric!r}: expected {', '.join(map(repr, METRICS[:-1]))} or {METRICS[-1]!r}")
+    if metric == "accuracy" and positive_class is not None:
+        raise ValueError("positive_class: accuracy is about all classes; choose another metric, or leave it out")
+    return AdversarialScorer(ThreatModel.coerce(threat), time_limit, metric, positive_class)
 
 
 @dataclass(frozen=True)
@@ -75,17 +88,51 @@ class AdversarialScorer:
 
     threat: ThreatModel
     time_limit: float | None = None
+    metric: str = "accuracy"
+    positive_class: Any = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the adversarial accuracy of a fitted estimator."""
+        """Return what a fitted estimator keeps under attack."""
         question = read_question(estimator, X, y, self.threat)
+        if self.metric != "accuracy":
+            if sample_weight is not None:
+                raise ValueError(f"sample_weight: metric={self.metric!r} counts rows; expected None")
+            return self._detect(question)
         if self.time_limit is None:
             return _find_accuracy(question, sample_weight)
-        settings = AskSettings(time_limit=self.time_limit)
+        return _share(self._decide(question) == NONE, sample_weight)
+
+    def _decide(self, question: Question) -> np.ndarray:
+        """Return what is known of each row."""
+        settings = AskSettings(time_limit=check_time_limit(self.time_limit))
         answers = decide(question.ensemble, question.matrix, question.class_index, question.reach, settings)
         if answers.interrupted:
             raise KeyboardInterrupt
-        return _share(answers.status == NONE, sample_weight)
+        return answers.status
+
+    def _detect(self, question: Question) -> float:
+        """Return how well the positive class is detected under attack, at worst."""
+        classes = question.ensemble.labels
+        if len(classes) != 2:
+            raise ValueError(f"metric={self.metric!r}: the model has {len(classes)} classes; expected two")
+        positive = read_positive_class(self.positive_class, classes)
+        positive = 1 if positive is None else positive
+        if self.metric == "roc_auc":
+            settings = AskSettings(time_limit=check_time_limit(self.time_limit))
+            _, bounds, interrupted = find_roc_auc(question, positive, settings)
+            if interrupted:
+                raise KeyboardInterrupt
+            if bounds is None:
+                raise ValueError("metric='roc_auc': not known for attackers with rules; choose another metric")
+            return bounds.lower
+        robust = self._decide(question) == NONE
+        is_positive = question.class_index == positive
+        hits, alarms = int((robust & is_positive).sum()), int((~robust & ~is_positive).sum())
+        if self.metric == "precision":
+            return hits / (hits + alarms) if hits + alarms else 0.0
+        if self.metric == "recall":
+            return hits / max(1, int(is_positive.sum()))
+        return -alarms / max(1, int((~is_positive).sum()))
 
 
 def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = math.inf) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.evaluation.ceiling import Budget, find_ceilings
+from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
 from hardwood.progress import Progress, read_progress
 from hardwood.results import RobustnessReport
 from hardwood.table.likeness import is_frame, is_polars
@@ -31,6 +32,8 @@ def evaluate(
     ceiling: bool = True,
     ceiling_time_limit: float | None = 60.0,
     distances: bool = False,
+    positive_class: Any = None,
+    decision_threshold: float | None = None,
     time_limit: float | None = 1.0,
     n_jobs: int | None = None,
     progress: Progress | bool | None = None,
@@ -63,6 +66,12 @@ def evaluate(
         and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
         what the threat model says, but without limit. For an attacker with rules: what the cheapest example within the
         budget costs. Takes several times as long as the rest.
+    positive_class : label or None, default=None
+        The class to be detected, such as fraud. The report then also gives precision, recall, the rate of false alarms
+        and, for models of two classes, the area under the ROC curve, as things stand and under attack.
+    decision_threshold : float or None, default=None
+        Give the alarm where the probability of the positive class is above this, for a model of two classes; everything
+        in the report is then about this decision. None: the model's own.
     time_limit : float or None, default=1.0
         Seconds per row and epsilon; None: no limit. What is not decided by then is unknown: shares become intervals.
     n_jobs : int or None, default=None
@@ -88,6 +97,8 @@ def evaluate(
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)
     question = read_question(model, X, y, threat)
+    positive = read_positive_class(positive_class, question.ensemble.labels)
+    question = question._replace(ensemble=set_threshold(question.ensemble, positive, decision_threshold))
     ensemble, matrix, class_index = question.ensemble, question.matrix, question.class_index
     settings = AskSettings(time_limit=limit, n_threads=count_threads(n_jobs), progress=report)
     seconds: dict[str, float] = {}
@@ -110,6 +121,12 @@ def evaluate(
     if distances and not rows.interrupted:
         with _timed("distances", seconds):
             distance, lower = rows.measure()
+    roc_auc = adversarial_roc_auc = None
+    if positive is not None and len(ensemble.labels) == 2 and 0 < int((class_index == positive).sum()) < len(matrix):
+        with _timed("scores", seconds):
+            asked = settings._replace(time_limit=0.0) if rows.interrupted else settings  # cheap bounds only
+            roc_auc, adversarial_roc_auc, stopped = find_roc_auc(question, positive, asked)
+            rows.interrupted |= stopped
     return RobustnessReport(
         threat=question.threat,
         classes=ensemble.labels,
@@ -122,6 +139,9 @@ def evaluate(
         ceilings_lower=ceilings_lower,
         distance=distance,
         distance_lower=lower,
+        positive=positive,
+        roc_auc=roc_auc,
+        adversarial_roc_auc=adversarial_roc_auc,
         seconds=seconds,
         interrupted=rows.interrupted,
         index=getattr(X, "index", None) if is_frame(X) else None,

@@ -126,3 +126,21 @@ class Bounds(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.lower:.1%}" if self.is_exact else f"{self.lower:.1%} to {self.upper:.1%}"
+
+
+class DetectionRates(NamedTuple):
+    """How well a model detects a class.
+
+    Attributes
+    ----------
+    precision : Bounds
+        The share of alarms that are right; 0 if there is none.
+    recall : Bounds
+        The share of rows of the positive class that raise an alarm.
+    false_alarm_rate : Bounds
+        The share of the other rows that do.
+    """
+
+    precision: Bounds
+    recall: Bounds
+    false_alarm_rate: Bounds

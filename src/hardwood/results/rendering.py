@@ -55,6 +55,8 @@ def _make_tables(report: "RobustnessReport") -> list[list[list[str]]]:
     tables = [_list_figures(report), [["class", "rows", "accuracy", "under attack"]]]
     for name, rows, accuracy, *bounds in zip(*report.to_columns("classes").values(), strict=True):
         tables[-1].append([str(name), f"{rows:,}", f"{accuracy:.1%}", str(Bounds(*bounds))])
+    if report.positive is not None:
+        tables.append(_list_rates(report))
     if len(report.epsilons) > 2:
         tables.append([["times the threat", "under attack", *([] if report.ceilings is None else ["ceiling"])]])
         for epsilon, lower, upper, *ceiling in zip(*report.to_columns("curve").values(), strict=True):
@@ -78,6 +80,18 @@ def _list_figures(report: "RobustnessReport") -> list[list[str]]:
         remark = "the best that any classifier can do" + ("" if report.ceiling_bounds.is_exact else "; time ran out")
         figures.append(["ceiling", str(report.ceiling_bounds), remark])
     return figures
+
+
+def _list_rates(report: "RobustnessReport") -> list[list[str]]:
+    """Return how well the positive class is detected."""
+    lines = [[f"detecting {report.classes[report.positive]}", "as it stands", "under attack"]]
+    names = ("precision", "recall", "false alarms")
+    for name, *both in zip(names, report.detection_at(0.0), report.detection_at(1.0), strict=True):
+        lines.append([name, *map(str, both)])
+    if report.roc_auc is not None:
+        attacked = "" if report.adversarial_roc_auc is None else str(report.adversarial_roc_auc)
+        lines.append(["ROC AUC", f"{report.roc_auc:.1%}", attacked])
+    return lines
 
 
 def _list_distances(report: "RobustnessReport") -> list[list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.extras import explain_missing
-from hardwood.results.records import Bounds
+from hardwood.results.records import Bounds, DetectionRates
 from hardwood.results.rendering import as_html, as_text
 
 
@@ -37,6 +37,13 @@ class RobustnessReport:
         The lowest such ceiling is no lower than this. Equal to `ceilings` unless time ran out while it was worked out.
     distance, distance_lower : ndarray of float, shape (n_samples,), or None
         How far the nearest adversarial example is, and how far it is at least (see :func:`evaluate`).
+    positive : int or None
+        The index of the class to be detected, if one was named.
+    roc_auc : float or None
+        The area under the ROC curve, for a model of two classes of which one is to be detected.
+    adversarial_roc_auc : Bounds or None
+        The same if every row of the positive class has the lowest score that the attacker can give it, and every other
+        one the highest. None for attackers with rules.
     seconds : dict
         How long each part took.
     interrupted : bool
@@ -70,6 +77,9 @@ class RobustnessReport:
     distance_lower: np.ndarray | None
     seconds: dict[str, float]
     interrupted: bool
+    positive: int | None = None
+    roc_auc: float | None = None
+    adversarial_roc_auc: Bounds | None = None
     index: Any = None
     frame: str = "pandas"
 
@@ -124,6 +134,49 @@ class RobustnessReport:
         """
         robust, fooled = self.robust_to[rows] >= epsilon, self.fooled_at[rows] <= epsilon
         return Bounds(float(robust.mean()), float((~fooled).mean()))
+
+    def detection_at(self, epsilon: float = 1.0, positive_class: Any = None) -> DetectionRates:
+        """Return precision, recall and the rate of false alarms under a multiple of the threat model.
+
+        The attacker makes rows of the positive class pass and raises alarms for others, as far as the classes that
+        attack allow. With more than two classes a row of another class that can be made wrong may not raise a false
+        alarm: the bounds then allow for both.
+
+        Parameters
+        ----------
+        epsilon : float, default=1.0
+            0 is no attacker.
+        positive_class : label or None
+            The class to be detected; None: the one that :func:`evaluate` was told.
+
+        Examples
+        --------
+        >>> from hardwood import RobustTreeClassifier, evaluate
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["ham", "ham", "spam", "spam"]
+        >>> report = evaluate(RobustTreeClassifier().fit(X, y), X, y, threat=1.0, positive_class="spam")
+        >>> report.detection_at().recall
+        Bounds(lower=0.5, upper=0.5)
+        """
+        positive = self.positive
+        if positive_class is not None:
+            known = np.flatnonzero(self.classes == positive_class)
+            if not len(known):
+                known_classes = self.classes.tolist()
+                raise ValueError(f"positive_class={positive_class!r}: not a class; the classes are {known_classes}")
+            positive = int(known[0])
+        if positive is None:
+            raise ValueError("positive_class: say which class is to be detected, here or in evaluate")
+        is_positive = self.label == positive
+        robust, fooled = self.robust_to >= epsilon, self.fooled_at <= epsilon
+        hits = int((robust & is_positive).sum()), int((~fooled & is_positive).sum())
+        surely = fooled if len(self.classes) == 2 else self.prediction == positive
+        alarms = int((surely & ~is_positive).sum()), int((~robust & ~is_positive).sum())
+        rows = int(is_positive.sum())
+        return DetectionRates(
+            Bounds(_divide(hits[0], hits[0] + alarms[1]), _divide(hits[1], hits[1] + alarms[0])),
+            Bounds(_divide(hits[0], rows), _divide(hits[1], rows)),
+            Bounds(*(_divide(count, self.n_samples - rows) for count in alarms)),
+        )
 
     def to_frame(self, of: str = "rows") -> Any:
         """Return the report as a DataFrame, of the library that the table that was evaluated is of; else of pandas.
@@ -213,3 +266,7 @@ class RobustnessReport:
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+
+def _divide(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
