@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.threat.group_reach import GroupReach
+
 # Distances so little below a whole number count as that number: 4.35 * 100 is 434.99999999999994.
 WHOLE_TOLERANCE = 1e-9
 
@@ -30,6 +32,9 @@ class Reach:
         The smallest and the largest value of each feature that exists; whole where the feature is. None: all do.
     share : ndarray of shape (2, n_features) or None
         How much further a value can be moved down and up: this share of its own absolute value. None: not at all.
+    groups : tuple of GroupReach
+        One-hot groups. What the other arrays say of their columns, whole numbers within 0 and 1 that can be moved by 1,
+        is true of every move, but not every such move can be made: `box` encloses what `contains` has exactly.
 
     Examples
     --------
@@ -47,6 +52,7 @@ class Reach:
     whole: np.ndarray | None = None
     within: np.ndarray | None = None
     share: np.ndarray | None = None
+    groups: tuple[GroupReach, ...] = ()
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +81,7 @@ class Reach:
         return tuple(j for j, matrix in enumerate(self.categories) if matrix is not None)
 
     def select(self, columns: np.ndarray) -> "Reach":
-        """Return what an attacker may do to some columns."""
+        """Return what an attacker may do to some columns; of a group that is not among them whole, only its box."""
         return replace(
             self,
             left=self.left[columns],
@@ -84,6 +90,7 @@ class Reach:
             whole=None if self.whole is None else self.whole[columns],
             within=None if self.within is None else self.within[:, columns],
             share=None if self.share is None else self.share[:, columns],
+            groups=_select_groups(self.groups, columns),
         )
 
     def multiply(self, factor: float) -> "Reach":
@@ -106,7 +113,7 @@ class Reach:
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
         can be moved to every ``v`` with ``lo <= v <= hi``, of whole numbers to every whole one, and to
-        nothing else. A missing value, a number or a category, stays missing, and none can be made
+        nothing else; in the columns of a one-hot group, to no others than these. A missing value, a number or a category, stays missing, and none can be made
         missing: an attacker who hides a value is another threat than one who changes it.
 
         Parameters
@@ -164,7 +171,7 @@ class Reach:
         inside = (lo <= X_adv) & (X_adv <= hi)
         if self.whole is not None:
             inside &= ~self.whole | (X_adv == np.floor(X_adv))
-        if inside.all() and not self.categorical:
+        if inside.all() and not self.categorical and not self.groups:
             return np.ones(len(X), dtype=bool)  # the rule, and nothing is missing: comparisons with NaN are false
         is_missing = np.isnan(X), np.isnan(X_adv)
         inside |= is_missing[0] & is_missing[1]
@@ -174,6 +181,8 @@ class Reach:
             assert allowed is not None
             a, b = X[row, j].astype(np.intp), X_adv[row, j].astype(np.intp)
             inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
+        for group in self.groups:
+            inside[:, group.columns] &= group.contains(X, X_adv, self.attacks[class_index])[:, None]
         return np.asarray(inside.all(axis=1))
 
     def open_codes(self, X: np.ndarray, class_index: np.ndarray) -> np.ndarray:
@@ -200,6 +209,18 @@ class Reach:
 def round_distances(distance: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """Return how far whole numbers can be moved: down to a whole number, but 2.9999999999 is 3."""
     return np.where(whole, np.floor(distance + WHOLE_TOLERANCE), distance)
+
+
+def _select_groups(groups: tuple[GroupReach, ...], columns: np.ndarray) -> tuple[GroupReach, ...]:
+    """Return the groups all of whose columns are selected, by their new positions."""
+    if not groups:
+        return ()
+    position = {int(column): k for k, column in enumerate(columns)}
+    selected = []
+    for group in groups:
+        if all(column in position for column in group.columns.tolist()):
+            selected.append(group._replace(columns=np.array([position[j] for j in group.columns.tolist()])))
+    return tuple(selected)
 
 
 def _read_only(array: Any, dtype: Any) -> np.ndarray:

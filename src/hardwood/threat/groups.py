@@ -1,0 +1,276 @@
+"""One-hot groups: 0/1 columns of which one is 1, in the user's words and placed in one table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Schema
+from hardwood.table.columns import Label, say_where
+from hardwood.threat.group_reach import GroupReach
+from hardwood.threat.reach import Reach
+from hardwood.threat.resolve import explain_column
+from hardwood.threat.spelling import plain
+
+FROM_TABLE = "from_table"
+# What `may_become` calls the state in which no column of a group is 1.
+NONE_SET = ""
+# Columns that an error names.
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class OneHotGroup:
+    """Columns that are 0 or 1, of which exactly one is 1: a category in the form that most models take.
+
+    Parameters
+    ----------
+    columns : list of str or int
+        The columns, by name, or by index if the table has no names; at least two.
+    at_most_one : bool, default=False
+        Whether a row may have none that is 1, as where the first category was dropped.
+    may_become : "<>", None or dict, default="<>"
+        What the attacker can do. "<>": set any column instead of the one that is set. None: nothing. A dict
+        ``{column: [columns that can be set instead]}``; with `at_most_one`, ``""`` stands for none. Changes do not
+        follow each other: with a to b and b to c, a still cannot become c.
+    name : str or None, default=None
+        What errors and reports call the group.
+
+    Examples
+    --------
+    >>> OneHotGroup(["color_blue", "color_red"], name="color")
+    OneHotGroup(['color_blue', 'color_red'], name='color')
+    >>> OneHotGroup(["tier_2", "tier_3"], at_most_one=True, may_become={"tier_3": ["tier_2", ""]})
+    OneHotGroup(['tier_2', 'tier_3'], at_most_one=True, may_become={'tier_3': ['tier_2', '']})
+    """
+
+    columns: Sequence[Label]
+    at_most_one: bool = False
+    may_become: Any = "<>"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise ValueError(f"name={self.name!r}: expected a str or None")
+        object.__setattr__(self, "columns", _read_columns(self.columns))
+        if not isinstance(self.at_most_one, (bool, np.bool_)):
+            raise ValueError(f"{self}: at_most_one={self.at_most_one!r}: expected True or False")
+        object.__setattr__(self, "at_most_one", bool(self.at_most_one))
+        object.__setattr__(self, "may_become", self._read_relation())
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return f"one-hot group {self.name!r}"
+        more = ", ..." if len(self.columns) > _SHOWN else ""
+        return f"one-hot group of {', '.join(map(repr, self.columns[:_SHOWN]))}{more}"
+
+    def __repr__(self) -> str:
+        beside = [f"{key}={value!r}" for key, value in self.to_record().items() if key != "columns"]
+        if self.may_become is None:
+            beside = [text.replace("may_become=''", "may_become=None") for text in beside]
+        return f"OneHotGroup({', '.join([repr(list(self.columns)), *beside])})"
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what is not left at its default, as TOML has it.
+
+        Examples
+        --------
+        >>> OneHotGroup(["a", "b"], may_become=None).to_record()
+        {'columns': ['a', 'b'], 'may_become': ''}
+        """
+        record: dict[str, Any] = {"columns": list(self.columns)}
+        if self.at_most_one:
+            record["at_most_one"] = True
+        if self.may_become != "<>":
+            record["may_become"] = self.may_become or ""
+        if self.name is not None:
+            record["name"] = self.name
+        return record
+
+    def fixed(self) -> "OneHotGroup":
+        """Return the group with nothing that the attacker can do."""
+        return replace(self, may_become=None)
+
+    def _read_relation(self) -> Any:
+        """Return which column can be set instead of which, in the shortest spelling."""
+        relation = plain(self.may_become)
+        if relation is None or (isinstance(relation, str) and relation in ("", "<>")):
+            return relation or None
+        if not isinstance(relation, Mapping):
+            raise ValueError(
+                f"{self}: may_become={relation!r}: expected '<>', None or a dict {{column: [columns that can be set "
+                "instead]}"
+            )
+        read: dict[Label, list[Label]] = {}
+        for before, targets in relation.items():
+            many = isinstance(targets, Iterable) and not isinstance(targets, str)
+            labels = [self._find_state(target) for target in (targets if many else [targets])]
+            read.setdefault(self._find_state(before), []).extend(labels)
+        return {before: list(dict.fromkeys(targets)) for before, targets in read.items()} or None
+
+    def _find_state(self, label: Any) -> Label:
+        """Return the column that a label of `may_become` stands for; TOML's keys are strings."""
+        label = NONE_SET if label is None else plain(label)
+        for column in self.columns:
+            if str(column) == str(label):
+                return column
+        if label == NONE_SET and self.at_most_one:
+            return NONE_SET
+        remedy = "; say at_most_one=True where none may be set" if label == NONE_SET else ""
+        raise ValueError(f"{self}: may_become: {label!r} is not one of its columns{remedy}")
+
+    def allow(self) -> np.ndarray:
+        """Return which state may become which, as `GroupReach` has it."""
+        n_codes = len(self.columns) + self.at_most_one
+        if self.may_become == "<>":
+            return np.ones((n_codes, n_codes), dtype=bool)
+        allowed = np.eye(n_codes, dtype=bool)
+        code = {column: k for k, column in enumerate((*self.columns, NONE_SET))}
+        for before, targets in (self.may_become or {}).items():
+            allowed[code[before], [code[after] for after in targets]] = True
+        return allowed
+
+
+Groups = tuple[OneHotGroup, ...] | str
+
+
+def _read_columns(columns: Any) -> tuple[Label, ...]:
+    if isinstance(columns, (str, bytes, Mapping)) or not isinstance(columns, Iterable):
+        raise ValueError(f"columns={columns!r}: expected a list of columns (names or indices)")
+    read = [plain(column) for column in columns]
+    for column in read:
+        if isinstance(column, bool) or not isinstance(column, (str, int)):
+            raise ValueError(f"columns: {column!r} is neither a column name nor an index")
+    repeated = [column for k, column in enumerate(read) if str(column) in map(str, read[:k])]
+    if repeated:
+        raise ValueError(f"columns: {repeated[0]!r} is given more than once")
+    if len(read) < 2:
+        raise ValueError(f"columns={read!r}: a one-hot group has at least two columns")
+    return tuple(read)
+
+
+def read_groups(groups: Any) -> Groups:
+    """Return groups given as such, as mappings of their parameters, or as lists of columns; or the word for a table."""
+    if groups is None:
+        return ()
+    if isinstance(groups, str) and groups == FROM_TABLE:
+        return groups
+    if isinstance(groups, (str, bytes, Mapping, OneHotGroup)) or not isinstance(groups, Iterable):
+        raise ValueError(
+            f"groups={groups!r}: expected a list of groups (OneHotGroup, or a list of columns), 'from_table' or None"
+        )
+    read = []
+    for k, group in enumerate(groups):
+        try:
+            read.append(_read_group(group))
+        except ValueError as error:
+            raise ValueError(f"groups[{k}]: {error}") from None
+    _refuse_overlaps(read)
+    return tuple(read)
+
+
+def _read_group(group: Any) -> OneHotGroup:
+    if isinstance(group, OneHotGroup):
+        return group
+    if not isinstance(group, Mapping):
+        return OneHotGroup(group)
+    known = [field.name for field in fields(OneHotGroup)]
+    for key in group:
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
+    if "columns" not in group:
+        raise ValueError(f"columns: missing in {dict(group)!r}")
+    return OneHotGroup(**group)
+
+
+def _refuse_overlaps(groups: Sequence[OneHotGroup]) -> None:
+    owner: dict[str, int] = {}
+    for k, group in enumerate(groups):
+        for column in group.columns:
+            if str(column) in owner:
+                raise ValueError(
+                    f"groups: column {column!r} is in groups[{owner[str(column)]}] and in groups[{k}]; a column belongs "
+                    "to one group"
+                )
+            owner[str(column)] = k
+
+
+def place_groups(groups: Sequence[OneHotGroup], schema: Schema) -> tuple[GroupReach, ...]:
+    """Return groups as arrays for one table."""
+    position = {str(schema.key(j)): j for j in range(schema.n_features)} if groups else {}
+    placed = []
+    for group in groups:
+        for column in group.columns:
+            if str(column) not in position:
+                raise ValueError(f"groups: {group}: column {column!r}: {explain_column(column, schema)}")
+            if schema.categories[position[str(column)]] is not None:
+                raise ValueError(f"groups: {group}: column {column!r} is categorical; groups are of 0/1 columns")
+        columns = np.array([position[str(column)] for column in group.columns], dtype=np.intp)
+        placed.append(GroupReach(columns, group.allow()))
+    return tuple(placed)
+
+
+def leave_to_groups(features: Any, entries: list[Any], placed: Sequence[GroupReach], schema: Schema) -> list[Any]:
+    """Return the entries of a threat without those of columns in groups, which must not be named one by one."""
+    entries = list(entries)
+    for j in (int(column) for group in placed for column in group.columns):
+        if isinstance(features, (dict, list)) and entries[j] is not None:
+            raise ValueError(
+                f"threat for feature {schema.key(j)!r}: {entries[j]!r}, but the column is in a one-hot group, which is "
+                "changed as a whole; leave the entry out, and say in the group's may_become what can be changed"
+            )
+        entries[j] = None
+    return entries
+
+
+def add_groups(reach: Reach, placed: tuple[GroupReach, ...]) -> Reach:
+    """Return a reach in which one-hot groups can be changed as well.
+
+    A state that needs a value outside the domain of its column cannot be reached.
+    """
+    if not placed:
+        return reach
+    n_features = len(reach.left)
+    left, right = reach.left.copy(), reach.right.copy()
+    whole = np.zeros(n_features, dtype=bool) if reach.whole is None else reach.whole.copy()
+    unbounded = np.repeat([[-np.inf], [np.inf]], n_features, axis=1)
+    within = unbounded if reach.within is None else reach.within.copy()
+    groups = []
+    for group in placed:
+        columns, allowed = group.columns, group.allowed.copy()
+        state = np.eye(group.n_codes, len(columns))
+        exists = ((within[0, columns] <= state) & (state <= within[1, columns])).all(axis=1)
+        allowed[:, ~exists] = False
+        np.fill_diagonal(allowed, val=True)
+        limited = GroupReach(columns, allowed)
+        left[columns], right[columns] = limited.bound()
+        whole[columns], within[:, columns] = True, [[0.0], [1.0]]
+        groups.append(limited)
+    return replace(reach, left=left, right=right, whole=whole, within=within, groups=tuple(groups))
+
+
+def check_groups(
+    matrix: np.ndarray, schema: Schema, groups: Sequence[OneHotGroup], placed: Sequence[GroupReach]
+) -> None:
+    """Refuse rows that have another number of columns set than their groups say, or other values than 0 and 1."""
+    for group, arrays in zip(groups, placed, strict=True):
+        bad = np.flatnonzero(arrays.read_codes(matrix) < 0)
+        if not len(bad):
+            continue
+        row, where = int(bad[0]), f"in row {int(bad[0])} (counted from 0)"
+        for j in arrays.columns.tolist():
+            value = matrix[row, j]
+            if value not in (0.0, 1.0):
+                is_what = "missing" if np.isnan(value) else f"{value:g}"
+                raise ValueError(
+                    f"X: {say_where(schema.feature_names, j)} is {is_what} {where}, but it belongs to the {group}, "
+                    "whose columns are 0 or 1; correct the row, or leave the group out of groups"
+                )
+        n_set = int((matrix[row, arrays.columns] == 1.0).sum())
+        wanted = "at most one" if group.at_most_one else "exactly one"
+        remedy = ", or say at_most_one=True" if n_set == 0 else ""
+        raise ValueError(
+            f"X: {n_set} columns of the {group} are 1 {where}, expected {wanted}; correct the row{remedy}, or leave the "
+            "group out of groups"
+        )
