@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
     from hardwood.refinement import prune, pruning_path, refine, relabel
     from hardwood.results import AttackResult, Certificate, RobustnessReport
-    from hardwood.threat import AttackRule, ThreatModel
+    from hardwood.threat import AttackRule, OneHotGroup, ThreatModel, find_one_hot_groups
     from hardwood.verification import verify
 
 __version__ = "0.1.0.dev0"
@@ -28,6 +28,7 @@ __all__ = [
     "AttackRule",
     "Certificate",
     "HardenedClassifier",
+    "OneHotGroup",
     "OptimalRobustTreeClassifier",
     "RobustTreeClassifier",
     "RobustnessReport",
@@ -40,6 +41,7 @@ __all__ = [
     "black_box_attack",
     "evaluate",
     "export_rules",
+    "find_one_hot_groups",
     "is_vulnerable",
     "list_datasets",
     "load_dataset",
@@ -58,6 +60,7 @@ _HOME = {
     "AttackResult": "results",
     "Certificate": "results",
     "HardenedClassifier": "estimators",
+    "OneHotGroup": "threat",
     "OptimalRobustTreeClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
     "RobustnessReport": "results",
@@ -70,6 +73,7 @@ _HOME = {
     "black_box_attack": "attacks",
     "evaluate": "evaluation",
     "export_rules": "ensemble",
+    "find_one_hot_groups": "threat",
     "is_vulnerable": "attacks",
     "list_datasets": "datasets",
     "load_dataset": "datasets",

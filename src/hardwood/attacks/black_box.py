@@ -16,6 +16,7 @@ from hardwood.table.likeness import decode_like
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.distance import measure
 from hardwood.verification.examples import restore
+from hardwood.verification.folding import make_folding
 from hardwood.verification.question import read_class_index
 
 METHODS = ("hopskipjump", "boundary")
@@ -125,9 +126,22 @@ class Target:
         """Return encoded rows as a table of the kind that was given."""
         return decode_like(self.schema, matrix, self.X)
 
-    def round_whole(self, points: np.ndarray) -> np.ndarray:
-        """Return points within reach, whole where the attacker moves whole numbers; the ends of reach are whole."""
+    def round_off(self, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return points of the boxes of rows as values that exist.
+
+        Whole where the attacker moves whole numbers, the ends of reach are; and of every one-hot group one column.
+        """
+        for group in self.reach.groups:
+            group.round_off(points, self.matrix[rows], self.reach.attacks[self.class_index[rows]])
         return points if self.reach.whole is None else np.where(self.reach.whole, np.rint(points), points)
+
+    def measure(self, points: np.ndarray, rows: np.ndarray, norm: float) -> np.ndarray:
+        """Return how far points are from their rows."""
+        before, after, schema = self.matrix[rows], points, self.schema
+        if self.reach.groups:
+            folding = make_folding(self.reach)
+            before, after, schema = folding.fold_rows(before), folding.fold_rows(after), folding.fold_schema(schema)
+        return measure(after, before, schema, norm, np.ones(schema.n_features))
 
     def predict(self, matrix: np.ndarray) -> np.ndarray:
         """Return the labels that the model gives to encoded rows."""
@@ -139,8 +153,7 @@ class Target:
         if not self.is_fooled(rows, examples[rows]).all():
             raise RuntimeError("an adversarial example failed its own check: does the model always answer alike?")
         distance = np.full(len(examples), np.inf)
-        weight = np.ones(self.schema.n_features)
-        distance[found] = measure(examples[found], self.matrix[found], self.schema, norm, weight)
+        distance[found] = self.measure(examples[found], rows, norm)
         return AttackResult(
             found=found,
             was_wrong=self.is_wrong,
@@ -169,6 +182,7 @@ class _QueryAttack:
         self.target = target
         self.norm = norm
         self.left = max_queries
+        self.position = row
         self.row = target.matrix[row]
         self.class_index = target.class_index[row]
         self.low, self.high = target.low[row], target.high[row]
@@ -187,7 +201,7 @@ class _QueryAttack:
         low, high = self.low[self.movable], self.high[self.movable]
         share = np.asarray(cube, dtype=np.float64)
         points[:, self.movable] = np.clip(low + share * (high - low), low, high)
-        points = self.target.round_whole(points)[: self.left]
+        points = self.target.round_off(points, np.full(len(points), self.position))[: self.left]
         if not len(points):
             raise _OutOfQueriesError
         self.left -= len(points)
@@ -199,8 +213,7 @@ class _QueryAttack:
 
     def _remember(self, examples: np.ndarray) -> None:
         if len(examples):
-            rows = np.tile(self.row, (len(examples), 1))
-            distance = measure(examples, rows, self.target.schema, self.norm, np.ones(len(self.row)))
+            distance = self.target.measure(examples, np.full(len(examples), self.position), self.norm)
             nearest = int(distance.argmin())
             if distance[nearest] < self._distance:
                 self.best, self._distance = examples[nearest], float(distance[nearest])

@@ -13,6 +13,7 @@ from hardwood.verification.answers import FOUND, UNFINISHED, Answers
 from hardwood.verification.ask import AskSettings, decide_all, nearest
 from hardwood.verification.distance import measure, read_weight
 from hardwood.verification.examples import check_examples, give_back
+from hardwood.verification.folding import check_group_weights, fold, unfold_answers
 from hardwood.verification.question import Question, check_method, check_time_limit, read_question
 from hardwood.verification.tree_distance import NORMS
 
@@ -51,9 +52,10 @@ def attack(
         attack rules, the cheapest example is found, and its `distance` is what it costs; `norm` and `feature_weight`
         are then left alone.
     norm : {inf, 2, 1, 0}, default=inf
-        How the size of a change is measured. A changed category counts as a change by 1.
+        How the size of a change is measured. A changed category counts as a change by 1, and so does a changed one-hot
+        group: it is one feature, though two of its columns change.
     feature_weight : array-like of shape (n_features,), or None
-        What a change of one unit in each feature costs. None: 1 for all.
+        What a change of one unit in each feature costs; the same for all columns of a one-hot group. None: 1 for all.
     method : {"search", "milp", "heuristic", "coordinate", "lowest"}, default="search"
         "search" is exact. "milp" asks a mixed-integer solver (HiGHS, the extra `milp`) instead, in any norm: slower by
         orders of magnitude, and independent of the search. Its `lower` is a millionth below `distance` even where it
@@ -106,7 +108,9 @@ def attack(
     if question.threat.rules and (norm != np.inf or feature_weight is not None):
         raise ValueError(f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance")
     settings = AskSettings(method, limit, count_threads(n_jobs, len(question.matrix)), report)
-    answers = find_nearest(question, norm, read_weight(feature_weight, question.ensemble.schema), settings)
+    weight = read_weight(feature_weight, question.ensemble.schema)
+    check_group_weights(weight, question.reach)
+    answers = find_nearest(question, norm, weight, settings)
     return AttackResult(
         found=answers.status == FOUND,
         was_wrong=question.ensemble.decide(question.matrix) != question.class_index,
@@ -129,6 +133,11 @@ def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: 
     if settings.method not in LOCAL_METHODS:
         return nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
     assert isinstance(reach, Reach)
+    folded = fold(ensemble, reach)
+    if folded is not None:
+        rows, weight = folded.folding.fold_rows(matrix), folded.folding.fold_weight(weight)
+        asked = question._replace(ensemble=folded.ensemble, matrix=rows, reach=folded.reach)
+        return unfold_answers(find_nearest(asked, norm, weight, settings), folded, ensemble, matrix, class_index, reach)
     found, examples = attack_locally(
         ensemble, matrix, class_index, reach, norm, weight, settings.method, settings.n_threads
     )

@@ -141,7 +141,7 @@ def _approach(target: Target, rows: np.ndarray, points: np.ndarray) -> np.ndarra
         middle = 0.5 * (low + high)
         # Between two points of a box rounding may step out of it by a bit.
         trial = np.clip(origin + middle * (points - origin), np.minimum(origin, points), np.maximum(origin, points))
-        trial = target.round_whole(trial)
+        trial = target.round_off(trial, rows)
         works = (target.predict(trial) != target.classes[target.class_index[rows]])[:, None]
         best, low, high = np.where(works, trial, best), np.where(works, low, middle), np.where(works, middle, high)
     return best

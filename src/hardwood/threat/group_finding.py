@@ -1,6 +1,5 @@
 """Finding the one-hot groups of a table: columns that were one category before somebody encoded them."""
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from hardwood.table import Schema
 from hardwood.threat.groups import OneHotGroup
 
 # What stands between the name of a category and its label: "color_red", "color=red", "color.red".
-_SEPARATORS = re.compile(r"[_=.:/| -]+")
+_SEPARATORS = "_=.:/| -"
 
 
 def find_one_hot_groups(X: Any, *, at_most_one: bool = False) -> list[OneHotGroup]:
@@ -58,7 +57,7 @@ def find_in_matrix(matrix: np.ndarray, schema: Schema, *, at_most_one: bool = Fa
     families = _list_families(schema.feature_names, is_flag)
     taken: set[int] = set()
     found = []
-    for most in ([False, True] if at_most_one else [False]):
+    for most in [False, True] if at_most_one else [False]:
         for family in families:
             columns = [j for j in family if j not in taken]
             if len(columns) >= 2 and _is_group(flags[:, columns], at_most_one=most):
@@ -85,15 +84,15 @@ def _list_families(names: tuple[str, ...], is_flag: np.ndarray) -> list[list[int
 
 def _list_prefixes(name: str) -> Iterator[str]:
     """Yield the beginnings of a name that end in a separator, and after which something follows."""
-    for separator in _SEPARATORS.finditer(name):
-        if 0 < separator.start() and separator.end() < len(name):
+    for separator in re.finditer(f"[{_SEPARATORS}]+", name):
+        if separator.start() > 0 and separator.end() < len(name):
             yield name[: separator.end()]
 
 
 def _name_group(names: list[str]) -> str:
     """Return what names have in common, without the separator at its end."""
-    prefixes = list(_list_prefixes(os.path.commonprefix(names) + "?"))
-    return _SEPARATORS.sub("", prefixes[-1][::-1], count=1)[::-1]
+    shared = [prefix for prefix in _list_prefixes(names[0]) if all(name.startswith(prefix) for name in names)]
+    return shared[-1].rstrip(_SEPARATORS)
 
 
 def _find_runs(flags: np.ndarray, is_flag: np.ndarray) -> Iterator[range]:

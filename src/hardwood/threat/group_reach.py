@@ -45,6 +45,13 @@ class GroupReach(NamedTuple):
 
     def bound(self) -> tuple[np.ndarray, np.ndarray]:
         """Return how far each column can be moved down and up, whatever the row: 1 or 0."""
-        moves = self.allowed & ~np.eye(self.n_codes, dtype=bool)
+        changes = (self.allowed & ~np.eye(self.n_codes, dtype=bool)).astype(np.float64)
         n_columns = len(self.columns)
-        return moves.any(axis=1)[:n_columns].astype(np.float64), moves.any(axis=0)[:n_columns].astype(np.float64)
+        return changes[:n_columns].max(axis=1), changes[:, :n_columns].max(axis=0)
+
+    def round_off(self, points: np.ndarray, X: np.ndarray, moves: np.ndarray) -> None:
+        """Give points whose columns are anywhere between 0 and 1 a state that their rows can be given: the nearest."""
+        part = points[:, self.columns]
+        share = np.column_stack([part, 1.0 - part.sum(axis=1)])[:, : self.n_codes]
+        is_open = self.list_open(self.read_codes(X), moves)
+        self.write_codes(points, np.where(is_open, share, -np.inf).argmax(axis=1))

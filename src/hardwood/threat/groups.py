@@ -190,14 +190,40 @@ def _refuse_overlaps(groups: Sequence[OneHotGroup]) -> None:
         for column in group.columns:
             if str(column) in owner:
                 raise ValueError(
-                    f"groups: column {column!r} is in groups[{owner[str(column)]}] and in groups[{k}]; a column belongs "
-                    "to one group"
+                    f"groups: column {column!r} is in groups[{owner[str(column)]}] and in groups[{k}]; a column "
+                    "belongs to one group"
                 )
             owner[str(column)] = k
 
 
-def place_groups(groups: Sequence[OneHotGroup], schema: Schema) -> tuple[GroupReach, ...]:
+def compare_groups(groups: Groups) -> Any:
+    """Return what is equal for groups that mean the same."""
+    if isinstance(groups, str):
+        return groups
+    return [_spell_strings(group.to_record()) for group in groups]
+
+
+def _spell_strings(value: Any) -> Any:
+    """Return a record with the strings that stand for indices where TOML has keys."""
+    if isinstance(value, dict):
+        return {str(key): _spell_strings(entry) for key, entry in value.items()}
+    return list(map(str, value)) if isinstance(value, list) else value
+
+
+def scale_groups(groups: Groups, factor: float) -> Groups:
+    """Return the groups of an attacker that many times as strong: a change of category has no size."""
+    if factor:
+        return groups
+    return () if isinstance(groups, str) else tuple(group.fixed() for group in groups)
+
+
+def place_groups(groups: Groups, schema: Schema) -> tuple[GroupReach, ...]:
     """Return groups as arrays for one table."""
+    if isinstance(groups, str):
+        raise ValueError(
+            "groups='from_table': here is no table to find groups in; give a list, as find_one_hot_groups returns it, "
+            "or call settle first"
+        )
     position = {str(schema.key(j)): j for j in range(schema.n_features)} if groups else {}
     placed = []
     for group in groups:
@@ -250,11 +276,9 @@ def add_groups(reach: Reach, placed: tuple[GroupReach, ...]) -> Reach:
     return replace(reach, left=left, right=right, whole=whole, within=within, groups=tuple(groups))
 
 
-def check_groups(
-    matrix: np.ndarray, schema: Schema, groups: Sequence[OneHotGroup], placed: Sequence[GroupReach]
-) -> None:
+def check_groups(matrix: np.ndarray, schema: Schema, groups: tuple[OneHotGroup, ...]) -> None:
     """Refuse rows that have another number of columns set than their groups say, or other values than 0 and 1."""
-    for group, arrays in zip(groups, placed, strict=True):
+    for group, arrays in zip(groups, place_groups(groups, schema), strict=True):
         bad = np.flatnonzero(arrays.read_codes(matrix) < 0)
         if not len(bad):
             continue
@@ -271,6 +295,6 @@ def check_groups(
         wanted = "at most one" if group.at_most_one else "exactly one"
         remedy = ", or say at_most_one=True" if n_set == 0 else ""
         raise ValueError(
-            f"X: {n_set} columns of the {group} are 1 {where}, expected {wanted}; correct the row{remedy}, or leave the "
-            "group out of groups"
+            f"X: {n_set} columns of the {group} are 1 {where}, expected {wanted}; correct the row{remedy}, or leave "
+            "the group out of groups"
         )

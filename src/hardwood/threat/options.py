@@ -23,6 +23,8 @@ from hardwood.threat.domain import (
     read_whole_numbers,
     read_within,
 )
+from hardwood.threat.group_finding import find_in_matrix
+from hardwood.threat.groups import FROM_TABLE, Groups, check_groups, compare_groups, read_groups, scale_groups
 from hardwood.threat.spelling import with_string_keys
 
 UNSEEN_CATEGORIES = ("error", "ignore", "allow")
@@ -89,6 +91,7 @@ class Options:
     unseen_categories: str = field(metadata=_option(_read_unseen_categories, default="error"))
     whole_numbers: WholeNumbers = field(metadata=_option(read_whole_numbers, compare=_compare_columns))
     within: Within = field(metadata=_option(read_within))
+    groups: Groups = field(metadata=_option(read_groups, compare=compare_groups, scale=scale_groups))
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing together."""
@@ -101,6 +104,8 @@ class Options:
         for column in self.within:
             if str(column) in ruled:
                 raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
+        if self.rules and self.groups:
+            raise ValueError("groups: not understood together with attack rules; leave one of the two out")
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Options:
@@ -142,6 +147,10 @@ class Options:
         if settled.whole_numbers is not None or settled.within:
             whole = place_whole(settled.whole_numbers, schema)
             check_rows(matrix, schema, whole, place_within(settled.within, schema, whole))
+        if self.groups == FROM_TABLE:
+            settled = replace(settled, groups=tuple(find_in_matrix(matrix, schema)))
+        elif not isinstance(self.groups, str):
+            check_groups(matrix, schema, self.groups)
         return settled
 
     def place(self, schema: Schema) -> dict[str, Any]:

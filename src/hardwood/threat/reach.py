@@ -113,8 +113,9 @@ class Reach:
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
         can be moved to every ``v`` with ``lo <= v <= hi``, of whole numbers to every whole one, and to
-        nothing else; in the columns of a one-hot group, to no others than these. A missing value, a number or a category, stays missing, and none can be made
-        missing: an attacker who hides a value is another threat than one who changes it.
+        nothing else; the columns of a one-hot group to some of these, as `contains` says. A missing
+        value, a number or a category, stays missing, and none can be made missing: an attacker who
+        hides a value is another threat than one who changes it.
 
         Parameters
         ----------

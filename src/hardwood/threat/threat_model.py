@@ -17,6 +17,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, read_classes
+from hardwood.threat.groups import OneHotGroup, add_groups, leave_to_groups, place_groups
 from hardwood.threat.options import Options, find_given, list_options
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
@@ -81,6 +82,12 @@ class ThreatModel:
     within : None or dict
         ``{column: (smallest, largest)}``: the values of a column that exist, both ends included; None or infinity
         for an end that is open. Nothing is moved outside. A column that has rules cannot have a domain.
+    groups : None, "from_table" or list of OneHotGroup
+        Columns of 0 and 1 of which exactly one is 1 (or at most one): a change sets another one instead, as far as the
+        group's `may_become` says. A list of columns stands for a group in which any can be set instead of any other.
+        `features` says nothing of such columns: one entry for all passes over them, and to name one is an error.
+        "from_table": those that :func:`find_one_hot_groups` finds in the table that a model is fitted to or asked
+        about. Not together with rules.
 
     Examples
     --------
@@ -107,6 +114,7 @@ class ThreatModel:
         unseen_categories: str = "error",
         whole_numbers: Any = None,
         within: Any = None,
+        groups: Any = None,
     ) -> None:
         beside = {
             "rules": rules,
@@ -115,6 +123,7 @@ class ThreatModel:
             "unseen_categories": unseen_categories,
             "whole_numbers": whole_numbers,
             "within": within,
+            "groups": groups,
         }
         if isinstance(features, ThreatModel):
             if repeated := find_given(beside):
@@ -180,6 +189,12 @@ class ThreatModel:
     def within(self) -> dict[Label, tuple[float, float]]:
         """The smallest and the largest value of columns; of others all exist."""
         return dict(self._options.within)
+
+    @property
+    def groups(self) -> list[OneHotGroup] | str | None:
+        """The one-hot groups; "from_table" if a table is to say; None for none."""
+        groups = self._options.groups
+        return groups if isinstance(groups, str) else list(groups) or None
 
     def __repr__(self) -> str:
         shown = [] if self._features is None and self._options.rules else [abbreviate(self._features)]
@@ -256,15 +271,16 @@ class ThreatModel:
         Parameters
         ----------
         X : the table that a model is fitted to or asked about
-            Its dtypes decide where ``whole_numbers="from_dtype"``, its values where a distance is measured in
-            standard deviations or interquartile ranges.
+            Its dtypes decide where ``whole_numbers="from_dtype"``, its rows where ``groups="from_table"``, its values
+            where a distance is measured in standard deviations or interquartile ranges.
         matrix : ndarray, the same as `Schema.encode` returns it
         schema : Schema
 
         Raises
         ------
         ValueError
-            If a value does not exist: not whole where it has to be, or outside its domain. The first is named.
+            If a value does not exist: not whole where it has to be, outside its domain, or not of its one-hot group.
+            The first is named.
 
         Examples
         --------
@@ -432,7 +448,11 @@ class ThreatModel:
 
     def _resolve_entries(self, entries: list[Any], schema: Schema, attacks: np.ndarray) -> Reach:
         options = self._options
-        return resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)
+        groups = place_groups(options.groups, schema)
+        if groups:
+            entries = leave_to_groups(self._features, entries, groups, schema)
+        reach = resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)
+        return add_groups(reach, groups)
 
     def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
         options = self._options

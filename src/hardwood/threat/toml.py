@@ -25,18 +25,21 @@ def read_toml(text: str, known: Iterable[str]) -> dict[str, Any]:
 
 
 def write_toml(features: Any, options: dict[str, Any]) -> str:
-    """Write a threat model as TOML text: the options, then the features, then the rules."""
-    beside = dict(options)
-    rules = beside.pop("rules", [])
+    """Write a threat model as TOML text: the options, then the features, then lists of records, such as the rules."""
+    records = {
+        key: value for key, value in options.items() if isinstance(value, list) and hasattr(value[0], "to_record")
+    }
+    beside = {key: value for key, value in options.items() if key not in records}
     lines = [f"{key} = {toml_value(value)}" for key, value in beside.items()]
     if isinstance(features, dict):
         lines += [""] * bool(lines) + ["[features]"]
         lines += [f"{toml_key(key)} = {toml_value(entry)}" for key, entry in features.items()]
-    elif features is not None or not rules:
+    elif features is not None or not records:
         lines += [""] * bool(lines) + [f"features = {toml_value(features)}"]
-    for rule in rules:
-        lines += ["", "[[rules]]"]
-        lines += [f"{key} = {toml_value(value)}" for key, value in rule.to_record().items()]
+    for name, several in records.items():
+        for one in several:
+            lines += ["", f"[[{name}]]"]
+            lines += [f"{key} = {toml_value(value)}" for key, value in one.to_record().items()]
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,8 @@
 
 Who answers depends on the attacker, the model and the method: attack rules have a search of their own (`priced`), one
 tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and a mixed-integer solver is asked
-on demand (`milp`). What is asked has been checked before (`question`); every example is checked here before it leaves.
+on demand (`milp`). One-hot groups are asked about as categories (`folding`). What is asked has been checked before
+(`question`); every example is checked here before it leaves.
 """
 
 import math
@@ -28,6 +29,7 @@ from hardwood.verification.answers import (
 )
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.examples import check_examples
+from hardwood.verification.folding import fold, unfold_answers
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 from hardwood.verification.priced import PricedAnswers, attack_priced
@@ -57,6 +59,10 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
+    folded = fold(ensemble, reach)
+    if folded is not None:
+        answers = decide(folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, settings)
+        return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
     ensemble = ask_in_whole_numbers(ensemble, reach)
     output = ensemble.output(matrix)
     if isinstance(reach, PricedReach):
@@ -119,6 +125,13 @@ def nearest(
 
     With attack rules: the cheapest, and bounds of what it costs.
     """
+    folded = fold(ensemble, reach)
+    if folded is not None:
+        weight = folded.folding.fold_weight(weight)
+        answers = nearest(
+            folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, norm, weight, settings
+        )
+        return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
     ensemble = ask_in_whole_numbers(ensemble, reach)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=False)
@@ -149,6 +162,10 @@ def nearest(
 
 def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:
     """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
+    folded = fold(ensemble, reach)
+    if folded is not None:
+        answers = extreme(folded.ensemble, folded.folding.fold_rows(matrix), folded.reach, sign, settings)
+        return answers._replace(example=folded.folding.unfold_rows(answers.example))
     ensemble = ask_in_whole_numbers(ensemble, reach)
     if ensemble.n_trees == 1:
         answers = one_tree.extreme(ensemble, matrix, reach, sign, settings.progress)

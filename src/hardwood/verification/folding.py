@@ -1,0 +1,191 @@
+"""One-hot groups folded into categories, so that whoever answers questions need not know of them.
+
+The 0/1 columns of a group become one categorical column, whose code says which of them is 1. A split ``x <= t`` on one
+of the columns, with ``0 <= t < 1``, sends every category but that one left; with another threshold it sends all to the
+same side. The folded ensemble has the same nodes as the ensemble and gives folded rows the same outputs, and the folded
+attacker can do to folded rows what the attacker can do to the rows. A changed category counts as a change by 1.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.bit_sets import pack_sets
+from hardwood.table import Schema
+from hardwood.threat import Reach
+from hardwood.threat.group_reach import GroupReach
+from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.answers import FOUND, Answers
+from hardwood.verification.examples import check_examples
+
+# Where there is no limit to either side.
+OPEN = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How the columns of groups become one column each, after all columns that are in no group."""
+
+    n_features: int
+    groups: tuple[GroupReach, ...]
+
+    @cached_property
+    def kept(self) -> np.ndarray:
+        """The positions of the columns that are in no group."""
+        grouped = np.concatenate([group.columns for group in self.groups])
+        return np.setdiff1d(np.arange(self.n_features), grouped)
+
+    def fold_rows(self, matrix: np.ndarray) -> np.ndarray:
+        """Return encoded rows with a code per group; NaN where all its values are missing, as there is no example."""
+        folded = np.empty((len(matrix), len(self.kept) + len(self.groups)))
+        folded[:, : len(self.kept)] = matrix[:, self.kept]
+        for k, group in enumerate(self.groups, start=len(self.kept)):
+            codes = group.read_codes(matrix).astype(np.float64)
+            codes[np.isnan(matrix[:, group.columns]).all(axis=1)] = np.nan
+            if (codes < 0.0).any():
+                raise ValueError(f"row {int((codes < 0.0).argmax())} has no category of a one-hot group")
+            folded[:, k] = codes
+        return folded
+
+    def unfold_rows(self, folded: np.ndarray) -> np.ndarray:
+        """Return rows with the columns of every group; NaN where the code is."""
+        matrix = np.empty((len(folded), self.n_features))
+        matrix[:, self.kept] = folded[:, : len(self.kept)]
+        for k, group in enumerate(self.groups, start=len(self.kept)):
+            group.write_codes(matrix, folded[:, k])
+            matrix[np.ix_(np.isnan(folded[:, k]), group.columns)] = np.nan
+        return matrix
+
+    def fold_schema(self, schema: Schema) -> Schema:
+        """Return the schema of folded rows: a group's labels are its codes."""
+        labels = [tuple(range(group.n_codes)) for group in self.groups]
+        kept = [schema.categories[j] for j in self.kept.tolist()]
+        return Schema(len(kept) + len(labels), None, (*kept, *labels), schema.accepts_missing)
+
+    def fold_reach(self, reach: Reach) -> Reach:
+        """Return what the attacker can do to folded rows."""
+        rest = reach.select(self.kept)
+        still, whole, within = np.zeros(len(reach.groups)), rest.whole, rest.within
+        return replace(
+            rest,
+            left=np.append(rest.left, still),
+            right=np.append(rest.right, still),
+            categories=(*rest.categories, *(_add_unseen(group.allowed) for group in reach.groups)),
+            whole=None if whole is None or not whole.any() else np.append(whole, still > 0.0),
+            within=None
+            if within is None or np.isinf(within).all()
+            else np.hstack([within, np.outer(OPEN, still + 1.0)]),
+            groups=(),
+        )
+
+    def fold_weight(self, weight: np.ndarray) -> np.ndarray:
+        """Return what a change by 1 costs in every column of folded rows; the columns of a group weigh the same."""
+        return np.append(weight[self.kept], [weight[group.columns[0]] for group in self.groups])
+
+    def fold_ensemble(self, ensemble: TreeEnsemble) -> TreeEnsemble:
+        """Return the ensemble of folded rows; the last one is kept with the ensemble."""
+        last: list[tuple[list[list[int]], TreeEnsemble]] = ensemble.remember("last folded ensemble", lambda _: [])
+        key = [[*group.columns.tolist(), group.n_codes] for group in self.groups]
+        for known, folded in last:
+            if known == key:
+                return folded
+        folded = _fold_nodes(self, ensemble)
+        last[:] = [(key, folded)]
+        return folded
+
+
+def make_folding(reach: Reach) -> Folding:
+    """Return how the one-hot groups of an attacker are folded."""
+    return Folding(len(reach.left), reach.groups)
+
+
+class Folded(NamedTuple):
+    """An ensemble and an attacker without groups, and how rows come to them and back."""
+
+    folding: Folding
+    ensemble: TreeEnsemble
+    reach: Reach
+
+
+def fold(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> Folded | None:
+    """Fold the one-hot groups of an attacker; None if there are none.
+
+    The last one is kept with the ensemble: whoever asks row by row repeats it every time.
+    """
+    if isinstance(reach, PricedReach) or not reach.groups:
+        return None
+    last: list[tuple[Reach, Folded]] = ensemble.remember("last folded", lambda _: [])
+    for known, folded in last:
+        if known is reach:
+            return folded
+    folding = make_folding(reach)
+    folded = Folded(folding, folding.fold_ensemble(ensemble), folding.fold_reach(reach))
+    last[:] = [(reach, folded)]
+    return folded
+
+
+def unfold_answers(
+    answers: Answers,
+    folded: Folded,
+    ensemble: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    reach: Reach | PricedReach,
+) -> Answers:
+    """Return answers about folded rows as answers about the rows; every example is checked."""
+    example = folded.folding.unfold_rows(answers.example)
+    check_examples(ensemble, reach, matrix, example, class_index, answers.status == FOUND)
+    return answers._replace(example=example)
+
+
+def _fold_nodes(folding: Folding, ensemble: TreeEnsemble) -> TreeEnsemble:
+    """Turn thresholds on the columns of groups into sets of categories."""
+    looks = ensemble.feature >= 0
+    position = np.full(folding.n_features, -1, dtype=np.int32)
+    position[folding.kept] = np.arange(len(folding.kept))
+    start = ensemble.category_start.copy()
+    threshold, words = ensemble.threshold.copy(), [ensemble.category_words]
+    for k, group in enumerate(folding.groups, start=len(folding.kept)):
+        position[group.columns] = k
+        rank = np.full(folding.n_features, -1)
+        rank[group.columns] = np.arange(len(group.columns))
+        nodes = np.flatnonzero(looks & (rank[ensemble.feature] >= 0))
+        # Per column three sets: what goes left of a threshold below 0, from 0 to below 1, and from 1 on.
+        sets = np.zeros((len(group.columns), 3, group.n_codes + 1), dtype=bool)
+        sets[:, 1] = ~np.eye(len(group.columns), group.n_codes + 1, dtype=bool)
+        sets[:, 2] = True
+        set_start, set_words = pack_sets(sets[..., 0].size, dict(enumerate(sets.reshape(-1, group.n_codes + 1))))
+        kind = (threshold[nodes] >= 0.0).astype(np.intp) + (threshold[nodes] >= 1.0)
+        start[nodes] = sum(map(len, words)) + set_start[3 * rank[ensemble.feature[nodes]] + kind]
+        threshold[nodes] = 0.0
+        words.append(set_words)
+    return replace(
+        ensemble,
+        feature=np.where(looks, position[ensemble.feature], -1).astype(np.int32),
+        threshold=threshold,
+        category_start=start,
+        category_words=np.concatenate(words),
+        schema=folding.fold_schema(ensemble.schema),
+    )
+
+
+def _add_unseen(allowed: np.ndarray) -> np.ndarray:
+    """Return which category may become which, with one that was never seen, as `Reach` has them."""
+    n_codes = len(allowed)
+    wide = np.eye(n_codes + 1, dtype=bool)
+    wide[:n_codes, :n_codes] = allowed
+    return wide
+
+
+def check_group_weights(weight: np.ndarray, reach: Reach | PricedReach) -> None:
+    """Refuse weights that differ within a group: a change of it is one change, which has one weight."""
+    for group in () if isinstance(reach, PricedReach) else reach.groups:
+        own = weight[group.columns]
+        if (own != own[0]).any():
+            raise ValueError(
+                f"feature_weight: the columns {group.columns.tolist()} (counted from 0) are a one-hot group, whose "
+                f"change is one change; give them the same weight, got {own.tolist()}"
+            )
