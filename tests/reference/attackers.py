@@ -49,6 +49,8 @@ class Attacker:
         return points
 
     def _values(self, j: int, own: float, thresholds: np.ndarray) -> list[list[float]]:
+        if np.isnan(own):
+            return [[own]]  # what is missing stays missing
         least, most = self.within.get(j, (-np.inf, np.inf))
         low, high = max(own - self.left.get(j, 0.0), least), min(own + self.right.get(j, 0.0), most)
         if j in self.whole:
@@ -60,14 +62,16 @@ class Attacker:
 
     def distances(self, row: np.ndarray, points: np.ndarray, norm: float) -> np.ndarray:
         """Return how far points are from a row; a changed group is one change by 1."""
-        change = np.abs(points - row)
+        change = np.where(np.isnan(row), 0.0, np.abs(points - row))
         grouped = [j for group in self.groups for j in group.columns]
         parts = [np.delete(change, grouped, axis=1)]
         parts += [change[:, list(group.columns)].max(axis=1, keepdims=True) for group in self.groups]
         change = np.hstack(parts)
         if norm == 0:
             return (change > 0.0).sum(axis=1).astype(float)
-        return np.linalg.norm(change, ord=norm, axis=1)
+        if norm == 2:
+            return np.hypot.reduce(change, axis=1)  # squares of very small numbers are 0
+        return change.sum(axis=1) if norm == 1 else change.max(axis=1)
 
 
 def _list_states(group: OneHotGroup, row: np.ndarray) -> list[list[float]]:
@@ -77,8 +81,5 @@ def _list_states(group: OneHotGroup, row: np.ndarray) -> list[list[float]]:
     labels: list[Any] = [*columns, ""] if group.at_most_one else columns
     states = {label: tuple(float(label == column) for column in columns) for label in labels}
     before = next(label for label, state in states.items() if state == own)
-    if group.may_become == "<>":
-        after = labels
-    else:
-        after = list((group.may_become or {}).get(before, []))
+    after = labels if group.may_become == "<>" else (group.may_become or {}).get(before, [])
     return [list(state) for state in sorted({own, *(states[label] for label in after)})]

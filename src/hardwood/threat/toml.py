@@ -8,6 +8,9 @@ from typing import Any
 
 from hardwood.table.columns import Label
 
+# Options that are lists of records, each a table of its own.
+RECORDS = ("rules", "groups")
+
 
 def read_toml(text: str, known: Iterable[str]) -> dict[str, Any]:
     """Return what TOML text says, which has to be under keys that are known."""
@@ -26,9 +29,7 @@ def read_toml(text: str, known: Iterable[str]) -> dict[str, Any]:
 
 def write_toml(features: Any, options: dict[str, Any]) -> str:
     """Write a threat model as TOML text: the options, then the features, then lists of records, such as the rules."""
-    records = {
-        key: value for key, value in options.items() if isinstance(value, list) and hasattr(value[0], "to_record")
-    }
+    records = {key: options[key] for key in RECORDS if isinstance(options.get(key), list)}
     beside = {key: value for key, value in options.items() if key not in records}
     lines = [f"{key} = {toml_value(value)}" for key, value in beside.items()]
     if isinstance(features, dict):
