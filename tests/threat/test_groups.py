@@ -98,6 +98,15 @@ class TestWords:
         with pytest.raises(ValueError, match=r"threat for feature 'color_red': .* is in a one-hot group"):
             ThreatModel(features, groups=[COLORS]).resolve(schema)
 
+    def test_one_entry_for_all_passes_over_groups(self) -> None:
+        table = make_table()
+        assert settle(ThreatModel("1 std", groups=[COLORS]), table).features == {"age": pytest.approx(11.82, abs=0.1)}
+        settled = settle(ThreatModel("1 std", groups=[[1, 2, 3]]), table.to_numpy())
+        assert settled.features[1:] == [None] * 3
+        for spelling in (0.5, "10%", "1 std", "<>"):
+            reach = settle(ThreatModel(spelling, groups=[COLORS]), table).resolve(Schema.from_table(table))
+            assert reach.left[1:].tolist() == [1.0] * 3
+
     def test_columns_that_do_not_fit(self) -> None:
         table = make_table().assign(town=pd.Categorical(["A", "B", "A", "B"]))
         schema = Schema.from_table(table)

@@ -237,6 +237,16 @@ def place_groups(groups: Groups, schema: Schema) -> tuple[GroupReach, ...]:
     return tuple(placed)
 
 
+def leave_out(features: Any, groups: Groups) -> Any:
+    """Return one entry per feature, in a list or a dict, without those of columns in groups."""
+    grouped = {str(column) for group in groups if isinstance(group, OneHotGroup) for column in group.columns}
+    if isinstance(features, dict):
+        return {key: entry for key, entry in features.items() if str(key) not in grouped}
+    if isinstance(features, list):
+        return [None if str(j) in grouped else entry for j, entry in enumerate(features)]
+    return features
+
+
 def leave_to_groups(features: Any, entries: list[Any], placed: Sequence[GroupReach], schema: Schema) -> list[Any]:
     """Return the entries of a threat without those of columns in groups, which must not be named one by one."""
     entries = list(entries)

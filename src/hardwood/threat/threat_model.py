@@ -17,7 +17,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, read_classes
-from hardwood.threat.groups import OneHotGroup, add_groups, leave_to_groups, place_groups
+from hardwood.threat.groups import OneHotGroup, add_groups, leave_out, leave_to_groups, place_groups
 from hardwood.threat.options import Options, find_given, list_options
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
@@ -291,8 +291,10 @@ class ThreatModel:
         >>> threat.settle(table, schema.encode(table), schema)
         ThreatModel({'clicks': 2.0, 'share': 0.5}, whole_numbers=['clicks'])
         """
-        features = write_out_features(self._features, matrix, schema)
         options = self._options.settle(X, matrix, schema)
+        features = write_out_features(self._features, matrix, schema)
+        if not isinstance(self._features, (dict, list)):  # one entry for all passes over groups
+            features = leave_out(features, options.groups)
         if features is self._features and options is self._options:
             return self
         settled = copy.copy(self)

@@ -78,6 +78,7 @@ class Folding:
             within=None
             if within is None or np.isinf(within).all()
             else np.hstack([within, np.outer(OPEN, still + 1.0)]),
+            share=None if rest.share is None else np.hstack([rest.share, [still, still]]),
             groups=(),
         )
 
