@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.table import Schema
 from hardwood.threat import Reach
 from reference import attacking, conflicts
+from reference.cases import random_columns
 
 Table = tuple[np.ndarray, np.ndarray]
 Case = tuple[np.ndarray, np.ndarray, Schema, ThreatModel]
@@ -49,7 +50,9 @@ def random_table(seed: int, n_classes: int, most_rows: int = 10) -> Case:
             rows[:, j] = generator.integers(0, len(labels) + 1, n_rows)
     rows[generator.random(rows.shape) < generator.choice([0.0, 0.2])] = np.nan
     attackers = None if generator.random() < 0.6 else [0]
-    threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers)
+    hides = {name: random_columns(generator, schema.n_features) for name in ("blank", "fill")} if seed % 3 == 0 else {}
+    schema = replace(schema, accepts_missing=True)
+    threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers, **hides)
     label = generator.integers(0, n_classes, n_rows)
     if generator.random() < 0.3:  # rows that occur several times
         again = generator.integers(0, n_rows, n_rows)

@@ -166,9 +166,16 @@ def nearest_in_region(region: Region, row: np.ndarray, reach: Reach) -> list[flo
 
 
 def distance(a: np.ndarray | list[float], b: np.ndarray, schema: Schema, norm: float, weight: list[float]) -> float:
-    """Return the weighted distance of two rows; a changed category is a change by 1, what stays missing is none."""
+    """Return the weighted distance of two rows; a changed category is a change by 1.
+
+    So is a value that became missing, or was so and is no longer; what stays missing is no change.
+    """
     change = [
-        0.0 if math.isnan(x) and math.isnan(y) else abs(float(x) - float(y)) if labels is None else float(x != y)
+        float(math.isnan(x) != math.isnan(y))
+        if math.isnan(x) or math.isnan(y)
+        else abs(float(x) - float(y))
+        if labels is None
+        else float(x != y)
         for x, y, labels in zip(a, b, schema.categories, strict=True)
     ]
     if norm == 0:

@@ -37,11 +37,13 @@ def random_case(
     n_rows: int = 3,
     most_classes: int = 3,
     missing: bool = False,
+    hides: bool = False,
     link: str | None = None,
 ) -> Case:
     """Return a case with categories, every form of a threat and classes that do not attack, by default of 2 to 5 trees.
 
-    With `missing`, the model takes missing values and the rows have some. A model of the link "value" is a regression.
+    With `missing`, the model takes missing values and the rows have some; with `hides` as well, the attacker can blank
+    and fill some of them. A model of the link "value" is a regression.
     """
     generator = np.random.default_rng(seed)
     schema = attacking.random_schema(generator, accepts_missing=missing)
@@ -53,8 +55,15 @@ def random_case(
     trees = attacking.random_trees(generator, schema, n_trees, max_depth, n_classes, link)
     rows = attacking.random_rows(generator, trees, n_rows, missing=missing)
     entries = attacking.random_threat(generator, schema)
+    options = {name: random_columns(generator, schema.n_features) for name in ("blank", "fill")} if hides else {}
     if link == "value":
-        return Case(trees, rows, np.zeros(n_rows, dtype=np.intp), ThreatModel(entries))
+        return Case(trees, rows, np.zeros(n_rows, dtype=np.intp), ThreatModel(entries, **options))
     attackers = None if generator.random() < 0.7 else [trees.labels[0]]
     class_index = np.array([attacking.predict(trees, row) for row in rows], dtype=np.intp)
-    return Case(trees, rows, class_index, ThreatModel(entries, attacking_classes=attackers))
+    return Case(trees, rows, class_index, ThreatModel(entries, attacking_classes=attackers, **options))
+
+
+def random_columns(generator: np.random.Generator, n_features: int) -> list[int] | str | None:
+    """Return some columns, all, or none."""
+    some = np.flatnonzero(generator.random(n_features) < 0.5).tolist()
+    return [None, "all", some][generator.integers(3)]

@@ -13,8 +13,17 @@ def can_meet(first: np.ndarray, second: np.ndarray, labels: tuple[int, int], rea
     for j, allowed in enumerate(reach.categories):
         x, z = first[j], second[j]
         moves = [bool(reach.attacks[label]) for label in labels]
+        can_miss = [
+            math.isnan(v) or (m and reach.blank is not None and reach.blank[j])
+            for v, m in zip((x, z), moves, strict=True)
+        ]
+        if all(can_miss):
+            continue
         if math.isnan(x) or math.isnan(z):
-            if not (math.isnan(x) and math.isnan(z)):  # missing values stay missing, and no others become missing
+            value, fills = (z, moves[0]) if math.isnan(x) else (x, moves[1])
+            is_known = allowed is None or bool(allowed[int(value), :-1].any() if moves[math.isnan(x)] else True)
+            is_known &= allowed is None or moves[math.isnan(x)] or int(value) < len(allowed) - 1
+            if not (fills and reach.fill is not None and reach.fill[j] and is_known):
                 return False
         elif allowed is None:
             low = max(v - reach.left[j] if m else v for v, m in zip((x, z), moves, strict=True))

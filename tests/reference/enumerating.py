@@ -21,7 +21,8 @@ def reachable_values(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
     axes = []
     for j, allowed in enumerate(reach.categories):
         if np.isnan(row[j]):
-            axes.append(row[[j]])
+            can_fill = reach.fill is not None and reach.fill[j] and reach.attacks[label]
+            axes.append(np.append(_existing_values(trees, reach, j) if can_fill else [], row[j]))
             continue
         if allowed is not None:
             own = int(row[j])
@@ -32,11 +33,31 @@ def reachable_values(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
         if reach.whole is not None and reach.whole[j]:
             # All whole numbers, as far as there are thresholds, and one more on either side.
             values = np.append(thresholds, row[j])
-            values = np.arange(np.floor(values.min()) - 1.0, np.ceil(values.max()) + 2.0)
+            first = max(np.floor(values.min()) - 1.0, np.ceil(low[0, j]))
+            values = np.arange(first, min(np.ceil(values.max()) + 1.0, np.floor(high[0, j])) + 1.0)
         else:
             values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
         axes.append(np.unique(values[(low[0, j] <= values) & (values <= high[0, j])]))
+    if reach.blank is not None and reach.attacks[label]:
+        axes = [
+            np.append(values, np.nan) if reach.blank[j] and not np.isnan(row[j]) else values
+            for j, values in enumerate(axes)
+        ]
     return axes
+
+
+def _existing_values(trees: TreeEnsemble, reach: Reach, j: int) -> np.ndarray:
+    """Return values that a missing one can be given: all categories, or numbers of every cell of the domain."""
+    allowed = reach.categories[j]
+    if allowed is not None:
+        return np.arange(len(allowed) - 1.0)
+    least, most = (-np.inf, np.inf) if reach.within is None else reach.within[:, j]
+    thresholds = np.unique(trees.threshold[trees.feature == j])
+    ends = np.append(thresholds, [end for end in (least, most) if np.isfinite(end)])
+    values = np.concatenate([[0.0], ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
+    if reach.whole is not None and reach.whole[j]:
+        values = np.concatenate([np.floor(values), np.ceil(values), np.floor(values) + 1.0])
+    return np.unique(values[(least <= values) & (values <= most)])
 
 
 def adversarial_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Reach) -> np.ndarray:
@@ -53,9 +74,11 @@ def worst_margin(trees: TreeEnsemble, points: np.ndarray, own: int) -> float:
 
 def nearest(points: np.ndarray, row: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> float:
     """Return the distance of a row from the nearest of some points as `attacking.distance` has it; infinite if none."""
-    change = np.where(np.isnan(row), 0.0, np.abs(points - row))
+    change = np.abs(points - row)
     for feature in schema.categorical:
         change[:, feature] = change[:, feature] != 0.0
+    change[np.isnan(row) & np.isnan(points)] = 0.0
+    change[np.isnan(row) != np.isnan(points)] = 1.0
     if norm == 0:
         distances = ((change != 0.0) * weight).sum(axis=1)
     elif norm == 2:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from types import ModuleType
 from typing import Any
@@ -116,7 +117,8 @@ class Target:
         self.is_wrong = self.classes[self.class_index] != predicted
         words = ThreatModel.coerce("<>" if threat is None else threat)
         self.threat = words.settle(X, self.matrix, self.schema)
-        self.reach: Reach = self.threat.resolve(self.schema, self.classes)
+        # Whether the model takes missing values only it knows; these attacks move numbers.
+        self.reach: Reach = self.threat.resolve(replace(self.schema, accepts_missing=True), self.classes)
         low, high = self.reach.box(self.matrix, self.class_index)
         # Without a limit: the range of the column, to the side that is open.
         self.low = np.where(np.isfinite(low), low, np.minimum(self.matrix, self.matrix.min(axis=0)))

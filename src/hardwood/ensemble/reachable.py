@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood._kernels import reaching
 from hardwood._kernels.compiling import frozen
+from hardwood.ensemble.missing_columns import Part, part_rows
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
 from hardwood.threat.reach import Reach
 
@@ -40,6 +41,9 @@ def list_reachable(
 
     A row that cannot be moved reaches the one leaf that it is in.
     """
+    parts = part_rows(ensemble, matrix, class_index, reach)
+    if parts is not None:
+        return _list_in_parts(ensemble.n_nodes, parts, class_index, tree)
     n_codes = np.array([0 if matrix is None else len(matrix) for matrix in reach.categories], dtype=np.int64)
     about_tree = (
         ensemble.trees, int(ensemble.root[tree]), ensemble.remember("parents", find_parents),
@@ -61,3 +65,14 @@ def list_reachable(
         leaves.append(leaf)
         n_before += len(leaf)
     return ReachableLeaves(np.concatenate(starts), np.concatenate([np.empty(0, dtype=np.int32), *leaves]))
+
+
+def _list_in_parts(n_nodes: int, parts: list[Part], class_index: np.ndarray, tree: int) -> ReachableLeaves:
+    """List leaves where values can be blanked or filled: each leaf once for each row, in the order of their numbers."""
+    pairs = []
+    for part in parts:
+        found = list_reachable(part.ensemble, part.reach, part.matrix, class_index[part.rows], tree)
+        pairs.append(part.rows[found.row] * n_nodes + part.columns.origin[found.leaf])
+    row, leaf = np.divmod(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *pairs])), n_nodes)
+    start = np.searchsorted(row, np.arange(len(class_index) + 1))
+    return ReachableLeaves(start, leaf.astype(np.int32))

@@ -104,12 +104,16 @@ def build_graph(
     codes: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     relations = []
     for j, table in enumerate(reach.categories):
+        blank, fill = (flags is not None and bool(flags[j]) for flags in (reach.blank, reach.fill))
         if table is None:
-            low, high = reach.select(np.array([j])).box(matrix[:, [j]], class_index)
-            features.append(_rank_ends(*(end[rows, 0] for rows in sides for end in (low, high))))
+            low, high = (end[:, 0] for end in reach.select(np.array([j])).box(matrix[:, [j]], class_index))
+            if blank or fill:
+                features += _rank_hidden(low, high, reach.attacks[class_index], sides, blank=blank, fill=fill)
+            else:
+                features.append(_rank_ends(*(end[rows] for rows in sides for end in (low, high))))
             continue
         columns, attacks = [matrix[rows, j] for rows in sides], [reach.attacks[class_index[rows]] for rows in sides]
-        (ours, theirs), own_codes, relation = _relate_categories(columns, attacks, table)
+        (ours, theirs), own_codes, relation = _relate_categories(columns, attacks, table, blank=blank, fill=fill)
         features.append(Ends(ours, ours, theirs, theirs))
         if relation is not None:
             relations.append(relation)
@@ -172,6 +176,36 @@ def _rank_ends(low_left: np.ndarray, high_left: np.ndarray, low_right: np.ndarra
     return Ends(*ends)
 
 
+def _rank_hidden(
+    low: np.ndarray,
+    high: np.ndarray,
+    attacks: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
+    *,
+    blank: bool,
+    fill: bool,
+) -> list[Ends]:
+    """Return the ends of reach of numbers that can be blanked or filled in, as those of two features.
+
+    Two rows meet if both can lack the value, or if the numbers that they can have meet. The first feature keeps rows
+    on the left that have a value in any case apart from others, the second such rows on the right.
+    """
+    largest = np.finfo(np.float64).max
+    is_missing = np.isnan(low)
+    can_miss = is_missing | (attacks & blank)
+    can_have = ~is_missing | (attacks & fill)
+    # What is missing for good is beyond all numbers.
+    low = np.where(is_missing, np.where(can_have, -np.inf, np.inf), np.clip(low, -largest, largest))
+    high = np.where(is_missing, np.inf, np.clip(high, -largest, largest))
+    free_low, free_high = np.where(can_miss, -np.inf, low), np.where(can_miss, np.inf, high)
+    left, right = sides
+    any_low, any_high = np.where(can_miss, low, -np.inf), np.where(can_miss, high, np.inf)
+    return [
+        _rank_ends(free_low[left], free_high[left], low[right], high[right]),
+        _rank_ends(any_low[left], any_high[left], free_low[right], free_high[right]),
+    ]
+
+
 def _rank(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the fewest whole numbers that compare as these do: ``low <= high`` says the same of every pair."""
     lows = np.unique(low[~np.isnan(low)])
@@ -187,18 +221,18 @@ def _is_fixed(table: np.ndarray) -> bool:
 
 
 def _relate_categories(
-    columns: Sequence[np.ndarray], attacks: Sequence[np.ndarray], table: np.ndarray
+    columns: Sequence[np.ndarray], attacks: Sequence[np.ndarray], table: np.ndarray, *, blank: bool, fill: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray | None]:
     """Return which rows can be given the same known category: (component, code of each row of both sides, relation).
 
     Rows of different components are apart. In most components all are in conflict with all; for the codes of the others
-    there is a relation, a square matrix. A missing value is in conflict with missing ones, a category that is not known
-    with none, because it may stand for several.
+    there is a relation, a square matrix. A missing value is in conflict with missing ones and those that can be so, a
+    category that is not known with none, because it may stand for several.
     """
     unseen, missing = len(table) - 1, len(table)
     size = len(table) + 1
     category = [np.nan_to_num(column, nan=missing).astype(np.int64) for column in columns]
-    if _is_fixed(table):
+    if _is_fixed(table) and not (blank or fill):
         # A category is its own component; those that are not known have different ones on the two sides.
         left, right = (np.where(own == unseen, size + k, own) for k, own in enumerate(category))
         return [left, right], [], None
@@ -208,6 +242,8 @@ def _relate_categories(
     becomes[: len(table), : len(table)] = table
     becomes[size:] = np.eye(size, dtype=bool)
     becomes[missing, missing] = True
+    becomes[: len(table), missing] = blank
+    becomes[missing, :unseen] |= fill
     becomes[:, unseen] = False
     # Categories that can become the same ones are of one kind.
     kinds, kind = np.unique(np.packbits(becomes[present], axis=1), axis=0, return_inverse=True)

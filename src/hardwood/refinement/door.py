@@ -39,6 +39,8 @@ def read_training(
     is_missing = np.isnan(matrix).any(axis=1)
     if is_missing.any():
         raise ValueError(f"X: row {int(is_missing.argmax())} has a missing value; trees are improved on complete rows")
+    if question.reach.blank is not None:
+        raise ValueError(f"blank={words.blank!r}: trees are improved against attackers who move values; leave it out")
     ensemble = floor_thresholds(ensemble, question.reach.whole)
     weight = read_weight(sample_weight, len(matrix))
     share = check_number("rho", rho, 0.0, 1.0)

@@ -217,6 +217,17 @@ def scale_groups(groups: Groups, factor: float) -> Groups:
     return () if isinstance(groups, str) else tuple(group.fixed() for group in groups)
 
 
+def check_not_grouped(columns: Any, option: str, groups: Groups) -> None:
+    """Refuse an option that names a column of a group, which is changed as a whole."""
+    if isinstance(columns, tuple) and not isinstance(groups, str):
+        grouped = {str(column) for group in groups for column in group.columns}
+        for column in columns:
+            if str(column) in grouped:
+                raise ValueError(
+                    f"{option}: column {column!r} is in a one-hot group, which is changed as a whole; leave it out"
+                )
+
+
 def place_groups(groups: Groups, schema: Schema) -> tuple[GroupReach, ...]:
     """Return groups as arrays for one table."""
     if isinstance(groups, str):
@@ -283,7 +294,18 @@ def add_groups(reach: Reach, placed: tuple[GroupReach, ...]) -> Reach:
         left[columns], right[columns] = limited.bound()
         whole[columns], within[:, columns] = True, [[0.0], [1.0]]
         groups.append(limited)
-    return replace(reach, left=left, right=right, whole=whole, within=within, groups=tuple(groups))
+    blank, fill = _leave_whole(reach.blank, placed), _leave_whole(reach.fill, placed)
+    changed = replace(reach, left=left, right=right, whole=whole, within=within, blank=blank, fill=fill)
+    return replace(changed, groups=tuple(groups))
+
+
+def _leave_whole(flags: np.ndarray | None, placed: Sequence[GroupReach]) -> np.ndarray | None:
+    """Return in which features values can be blanked or filled in: a group is complete, and stays so."""
+    if flags is None:
+        return None
+    flags = flags.copy()
+    flags[np.concatenate([group.columns for group in placed])] = False
+    return flags if flags.any() else None
 
 
 def check_groups(matrix: np.ndarray, schema: Schema, groups: tuple[OneHotGroup, ...]) -> None:

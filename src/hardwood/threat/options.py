@@ -24,7 +24,16 @@ from hardwood.threat.domain import (
     read_within,
 )
 from hardwood.threat.group_finding import find_in_matrix
-from hardwood.threat.groups import FROM_TABLE, Groups, check_groups, compare_groups, read_groups, scale_groups
+from hardwood.threat.groups import (
+    FROM_TABLE,
+    Groups,
+    check_groups,
+    check_not_grouped,
+    compare_groups,
+    read_groups,
+    scale_groups,
+)
+from hardwood.threat.missing import Hidden, compare_hidden, place_blank, place_fill, read_blank, read_fill, scale_hidden
 from hardwood.threat.spelling import with_string_keys
 
 UNSEEN_CATEGORIES = ("error", "ignore", "allow")
@@ -92,6 +101,8 @@ class Options:
     whole_numbers: WholeNumbers = field(metadata=_option(read_whole_numbers, compare=_compare_columns))
     within: Within = field(metadata=_option(read_within))
     groups: Groups = field(metadata=_option(read_groups, compare=compare_groups, scale=scale_groups))
+    blank: Hidden = field(metadata=_option(read_blank, compare=compare_hidden, scale=scale_hidden))
+    fill: Hidden = field(metadata=_option(read_fill, compare=compare_hidden, scale=scale_hidden))
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing together."""
@@ -100,6 +111,10 @@ class Options:
         check_budget(self.budget, self.rules, self.repeat)
         if self.rules and self.whole_numbers is not None:
             raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
+        for name in ("blank", "fill"):
+            if self.rules and getattr(self, name) is not None:
+                raise ValueError(f"{name}: attack rules say nothing about missing values; leave it out")
+            check_not_grouped(getattr(self, name), name, self.groups)
         ruled = {str(rule.feature) for rule in self.rules}
         for column in self.within:
             if str(column) in ruled:
@@ -161,7 +176,12 @@ class Options:
                 "settle first"
             )
         whole = place_whole(self.whole_numbers, schema)
-        return {"whole": whole, "within": place_within(self.within, schema, whole)}
+        return {
+            "whole": whole,
+            "within": place_within(self.within, schema, whole),
+            "blank": place_blank(self.blank, schema),
+            "fill": place_fill(self.fill, schema),
+        }
 
 
 def list_options() -> tuple[str, ...]:

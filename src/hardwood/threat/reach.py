@@ -35,6 +35,11 @@ class Reach:
     groups : tuple of GroupReach
         One-hot groups. What the other arrays say of their columns, whole numbers within 0 and 1 that can be moved by 1,
         is true of every move, but not every such move can be made: `box` encloses what `contains` has exactly.
+    blank : ndarray of shape (n_features,) or None
+        In which features a value can be made missing. None: in none.
+    fill : ndarray of shape (n_features,) or None
+        In which features a missing value can be given any value that exists: any number within `within`, whole where
+        the feature is, or any known category. None: in none.
 
     Examples
     --------
@@ -53,12 +58,21 @@ class Reach:
     within: np.ndarray | None = None
     share: np.ndarray | None = None
     groups: tuple[GroupReach, ...] = ()
+    blank: np.ndarray | None = None
+    fill: np.ndarray | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, dtype in (("left", np.float64), ("right", np.float64), ("attacks", np.bool_)):
             object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
-        for name, dtype in (("whole", np.bool_), ("within", np.float64), ("share", np.float64)):
+        optional: dict[str, Any] = {
+            "whole": np.bool_,
+            "within": np.float64,
+            "share": np.float64,
+            "blank": np.bool_,
+            "fill": np.bool_,
+        }
+        for name, dtype in optional.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _read_only(getattr(self, name), dtype))
         if self.categorical:
@@ -70,7 +84,8 @@ class Reach:
     def is_empty(self) -> bool:
         """Whether no row can be changed at all."""
         off_diagonal = (m.sum() > len(m) for m in self.categories if m is not None)
-        movable = self.left.any() or self.right.any() or self.share is not None or any(off_diagonal)
+        hides = (flags.any() for flags in (self.blank, self.fill) if flags is not None)
+        movable = self.left.any() or self.right.any() or self.share is not None or any(off_diagonal) or any(hides)
         return not (movable and self.attacks.any())
 
     @cached_property
@@ -91,6 +106,8 @@ class Reach:
             within=None if self.within is None else self.within[:, columns],
             share=None if self.share is None else self.share[:, columns],
             groups=_select_groups(self.groups, columns),
+            blank=None if self.blank is None else self.blank[columns],
+            fill=None if self.fill is None else self.fill[columns],
         )
 
     def multiply(self, factor: float) -> "Reach":
@@ -113,9 +130,9 @@ class Reach:
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
         can be moved to every ``v`` with ``lo <= v <= hi``, of whole numbers to every whole one, and to
-        nothing else; the columns of a one-hot group to some of these, as `contains` says. A missing
-        value, a number or a category, stays missing, and none can be made missing: an attacker who
-        hides a value is another threat than one who changes it.
+        nothing else; the columns of a one-hot group to some of these, as `contains` says. A missing value, a
+        number or a category, stays missing unless it can be filled in (`fill`), and a feature of which values
+        can be made missing (`blank`) has that one more: the box says nothing about either.
 
         Parameters
         ----------
@@ -184,7 +201,25 @@ class Reach:
             inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
         for group in self.groups:
             inside[:, group.columns] &= group.contains(X, X_adv, self.attacks[class_index])[:, None]
+        moves = self.attacks[class_index][:, None]
+        if self.blank is not None:
+            inside |= moves & self.blank & ~is_missing[0] & is_missing[1]
+        if self.fill is not None:
+            inside |= moves & self.fill & is_missing[0] & self._exists(X_adv)
         return np.asarray(inside.all(axis=1))
+
+    def _exists(self, X: np.ndarray) -> np.ndarray:
+        """Say of each value whether a missing one can be given it: a number of the domain, or a known category."""
+        exists = np.isfinite(X)
+        if self.whole is not None:
+            exists &= ~self.whole | (np.floor(X) == X)
+        if self.within is not None:
+            exists &= (self.within[0] <= X) & (self.within[1] >= X)
+        for j in self.categorical:
+            allowed = self.categories[j]
+            assert allowed is not None
+            exists[:, j] = (X[:, j] >= 0.0) & (X[:, j] < len(allowed) - 1)
+        return exists
 
     def open_codes(self, X: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row which categories it can be given: a column per category of every categorical feature.

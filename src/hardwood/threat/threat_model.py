@@ -88,6 +88,12 @@ class ThreatModel:
         `features` says nothing of such columns: one entry for all passes over them, and to name one is an error.
         "from_table": those that :func:`find_one_hot_groups` finds in the table that a model is fitted to or asked
         about. Not together with rules.
+    blank : None, "all" or list of columns
+        The columns, by name or index, in which the attacker can make a value missing. Not together with rules.
+    fill : None, "all" or list of columns
+        The columns in which the attacker can give a missing value any value that exists: a number of its domain, whole
+        where the column is, or any category of the table. Not together with rules. By default what is missing stays
+        missing, and nothing else becomes so. Each value is changed once: what was blanked is not filled again.
 
     Examples
     --------
@@ -115,6 +121,8 @@ class ThreatModel:
         whole_numbers: Any = None,
         within: Any = None,
         groups: Any = None,
+        blank: Any = None,
+        fill: Any = None,
     ) -> None:
         beside = {
             "rules": rules,
@@ -124,6 +132,8 @@ class ThreatModel:
             "whole_numbers": whole_numbers,
             "within": within,
             "groups": groups,
+            "blank": blank,
+            "fill": fill,
         }
         if isinstance(features, ThreatModel):
             if repeated := find_given(beside):
@@ -195,6 +205,18 @@ class ThreatModel:
         """The one-hot groups; "from_table" if a table is to say; None for none."""
         groups = self._options.groups
         return groups if isinstance(groups, str) else list(groups) or None
+
+    @property
+    def blank(self) -> list[Label] | str | None:
+        """The columns in which a value can be made missing; "all" or None."""
+        columns = self._options.blank
+        return columns if columns is None or isinstance(columns, str) else list(columns)
+
+    @property
+    def fill(self) -> list[Label] | str | None:
+        """The columns in which a missing value can be given any other; "all" or None."""
+        columns = self._options.fill
+        return columns if columns is None or isinstance(columns, str) else list(columns)
 
     def __repr__(self) -> str:
         shown = [] if self._features is None and self._options.rules else [abbreviate(self._features)]
@@ -347,8 +369,8 @@ class ThreatModel:
         Parameters
         ----------
         X, X_adv : tables of the same shape
-            The rows before and after. A missing number stays missing, and no other becomes
-            missing. So does a missing category if `schema` accepts missing values; otherwise it
+            The rows before and after. A missing number stays missing, and no other becomes missing, unless `blank`
+            and `fill` say so. The same holds for a missing category if `schema` accepts missing values; otherwise it
             counts as one never seen.
         y : array-like of shape (n_rows,), or None
             The classes of the rows; needed if only some classes attack.

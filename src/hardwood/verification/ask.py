@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.missing_columns import Part, part_rows
 from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.progress import Progress
 from hardwood.threat import Reach
@@ -27,6 +28,7 @@ from hardwood.verification.answers import (
     ask_where_right,
     measure_margin,
 )
+from hardwood.verification.blanking import ask_in_parts
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.examples import check_examples
 from hardwood.verification.folding import fold, unfold_answers
@@ -63,6 +65,16 @@ def decide(
     if folded is not None:
         answers = decide(folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, settings)
         return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
+    parts = _part(ensemble, matrix, class_index, reach, settings)
+    if parts is not None:
+        return ask_in_parts(
+            lambda part, changes: decide(
+                part.ensemble, part.matrix, class_index[part.rows], part.reach, settings._replace(**changes)
+            ),
+            parts,
+            matrix,
+            settings.progress,
+        )
     ensemble = ask_in_whole_numbers(ensemble, reach)
     output = ensemble.output(matrix)
     if isinstance(reach, PricedReach):
@@ -85,6 +97,20 @@ def decide(
     upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
     lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
     return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+
+
+def _part(
+    ensemble: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    reach: Reach | PricedReach,
+    settings: AskSettings,
+) -> list[Part] | None:
+    """Return the rows as numbers alone, where values can be blanked or filled, or where the solver is to be asked."""
+    if isinstance(reach, PricedReach):
+        return None
+    missing = settings.method == "milp" and ensemble.schema.accepts_missing
+    return part_rows(ensemble, matrix, class_index, reach, missing=missing)
 
 
 def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> TreeEnsemble:
@@ -132,6 +158,17 @@ def nearest(
             folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, norm, weight, settings
         )
         return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
+    parts = _part(ensemble, matrix, class_index, reach, settings)
+    if parts is not None:
+        return ask_in_parts(
+            lambda part, changes: nearest(
+                part.ensemble, part.matrix, class_index[part.rows], part.reach, norm, part.weigh(weight),
+                settings._replace(**changes),
+            ),
+            parts,
+            matrix,
+            settings.progress,
+        )  # fmt: skip
     ensemble = ask_in_whole_numbers(ensemble, reach)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=False)
@@ -166,12 +203,20 @@ def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int,
     if folded is not None:
         answers = extreme(folded.ensemble, folded.folding.fold_rows(matrix), folded.reach, sign, settings)
         return answers._replace(example=folded.folding.unfold_rows(answers.example))
+    class_index = np.zeros(len(matrix), dtype=np.intp)
+    parts = _part(ensemble, matrix, class_index, reach, settings)
+    if parts is not None:
+        return ask_in_parts(
+            lambda part, changes: extreme(part.ensemble, part.matrix, part.reach, sign, settings._replace(**changes)),
+            parts,
+            matrix,
+            settings.progress,
+        )
     ensemble = ask_in_whole_numbers(ensemble, reach)
     if ensemble.n_trees == 1:
         answers = one_tree.extreme(ensemble, matrix, reach, sign, settings.progress)
     else:
         answers = _extreme_of_several(ensemble, matrix, reach, sign, settings)
-    class_index = np.zeros(len(matrix), dtype=np.intp)
     # Rows that nobody came to are their own examples.
     example = np.where(np.isnan(answers.example) & ~np.isnan(matrix), matrix, answers.example)
     if not reach.contains(matrix, example, class_index).all():

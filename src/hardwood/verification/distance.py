@@ -15,12 +15,15 @@ LARGEST_GUESS = 1e300
 def measure(X_adv: np.ndarray, matrix: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> np.ndarray:
     """Return the distances between two encoded matrices, row by row; a changed category is a change by 1.
 
-    A value that is missing in `matrix` is missing in `X_adv`, and no change.
+    So is a value that was blanked or filled in; one that stays missing is no change.
     """
     with np.errstate(over="ignore"):  # the difference of two huge numbers may be infinite
-        change = np.where(np.isnan(matrix), 0.0, np.abs(X_adv - matrix))
+        change = np.abs(X_adv - matrix)
         for feature in schema.categorical:
             change[:, feature] = change[:, feature] != 0.0
+        is_missing = np.isnan(matrix), np.isnan(X_adv)
+        change[is_missing[0] | is_missing[1]] = 0.0
+        change[is_missing[0] != is_missing[1]] = 1.0
         if norm == 0:
             return ((change != 0.0) * weight).sum(axis=1)
         change *= weight

@@ -79,6 +79,8 @@ class Folding:
             if within is None or np.isinf(within).all()
             else np.hstack([within, np.outer(OPEN, still + 1.0)]),
             share=None if rest.share is None else np.hstack([rest.share, [still, still]]),
+            blank=None if rest.blank is None else np.append(rest.blank, still > 0.0),
+            fill=None if rest.fill is None else np.append(rest.fill, still > 0.0),
             groups=(),
         )
 

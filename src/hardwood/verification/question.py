@@ -80,8 +80,6 @@ def check_method(method: Any, question: Question, methods: Sequence[str] = ("sea
         raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
     if method != "search" and question.threat.rules:
         raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
-    if method == "milp" and np.isnan(question.matrix).any():
-        raise ValueError("method='milp': the solver knows no missing values, and X has some; use method='search'")
 
 
 def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
