@@ -149,7 +149,7 @@ def main() -> None:
     records: list[Record] = []
     for table in arguments.tables:
         try:
-            data = load_dataset(table)
+            data = load_dataset(table)  # arrays: the paper moves whole numbers by parts, as all others
         except (OSError, ValueError) as error:
             print(f"{table} is left out: {error}")
             continue

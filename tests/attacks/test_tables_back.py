@@ -104,15 +104,21 @@ class TestKind:
         assert (model.predict(result.X_adv[result.found]) != np.array(LABELS)[result.found]).all()
 
 
+def in_parts(features: Any) -> ThreatModel:
+    """The threat of an attacker who is not bound to whole numbers."""
+    return ThreatModel(features, whole_numbers=None)
+
+
 class TestTypes:
     def test_whole_numbers_stay_whole(self) -> None:
         """They came back as floats such as 4.500000000000001, and truth values as 0.0 and 1.0."""
         X = houses()[1:3]
-        result = attack(STUMP, X, LABELS[1:3], [2, 0])
-        assert result.X_adv.dtypes.tolist() == X.dtypes.tolist()
-        assert result.X_adv["rooms"].tolist() == [5, 4]
-        assert STUMP.predict(result.X_adv).tolist() == [1, 0]
-        assert result.distance.tolist() == pytest.approx([1.5, 1.5])  # of the nearest example among real numbers
+        for threat, distance in (([2, 0], [2.0, 2.0]), (in_parts([2, 0]), [1.5, 1.5])):
+            result = attack(STUMP, X, LABELS[1:3], threat)
+            assert result.X_adv.dtypes.tolist() == X.dtypes.tolist()
+            assert result.X_adv["rooms"].tolist() == [5, 4]
+            assert STUMP.predict(result.X_adv).tolist() == [1, 0]
+            assert result.distance.tolist() == pytest.approx(distance)
 
     def test_numpy_knows_no_missing_values(self) -> None:
         X = houses()
@@ -132,7 +138,7 @@ class TestTypes:
     def test_a_column_in_which_one_example_would_be_lost(self) -> None:
         """From 3 to 4.5 is within 1.6, but 5 is not: the whole column stays as it was found."""
         X = houses()[1:3]
-        result = attack(STUMP, X, LABELS[1:3], [1.6, 0])
+        result = attack(STUMP, X, LABELS[1:3], in_parts([1.6, 0]))
         assert result.X_adv["rooms"].tolist() == [np.nextafter(4.5, 5.0), 4.5]
         assert result.X_adv["heated"].dtype == bool
         assert STUMP.predict(result.X_adv).tolist() == [1, 0]
@@ -140,7 +146,7 @@ class TestTypes:
     def test_a_leaf_between_two_whole_numbers(self) -> None:
         """Rounded on, the example would be past the leaf: it is predicted again, and the column stays as found."""
         tree = attacking.build((0, 4.2, 0, (0, 4.8, 1, 0)), Schema.numeric(2))
-        result = attack(tree, houses()[1:2], [0], [5, 0])
+        result = attack(tree, houses()[1:2], [0], in_parts([5, 0]))
         assert result.X_adv["rooms"].tolist() == [np.nextafter(4.2, 5.0)]
         assert tree.predict(result.X_adv).tolist() == [1]
 
@@ -148,9 +154,9 @@ class TestTypes:
         """-1 is no uint8, and 2 is no truth value."""
         X = houses().astype({"rooms": "uint8"})[:2]
         down = attacking.build((0, -0.5, 1, 0), Schema.numeric(2))
-        assert attack(down, X, [0, 0]).X_adv["rooms"].tolist() == [-0.5, -0.5]
+        assert attack(down, X, [0, 0], in_parts("<>")).X_adv["rooms"].tolist() == [-0.5, -0.5]
         up = attacking.build((1, 1.5, 0, 1), Schema.numeric(2))
-        assert attack(up, X, [0, 0]).X_adv["heated"].tolist() == [np.nextafter(1.5, 2.0)] * 2
+        assert attack(up, X, [0, 0], in_parts("<>")).X_adv["heated"].tolist() == [np.nextafter(1.5, 2.0)] * 2
 
     def test_numbers_that_are_too_large_for_a_float(self) -> None:
         """2**53 + 1 is no float64. Where it was not changed, it is what the caller gave."""

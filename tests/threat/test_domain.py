@@ -83,10 +83,43 @@ def test_a_table_says_which_columns_are_whole() -> None:
     settled = threat.settle(table, schema.encode(table.assign(n2=0.0)), schema)
     assert settled == ThreatModel("<>", whole_numbers=["n", "flag", "n2"], within={"flag": (0, 1)})
     assert threat.whole_numbers == "from_dtype"
+    assert ThreatModel("<>") == threat
+    in_parts = ThreatModel("<>", whole_numbers=None)
+    assert in_parts.settle(table, schema.encode(table.assign(n2=0.0)), schema) is in_parts
+    assert in_parts.whole_numbers == ThreatModel("<>", whole_numbers=[]).whole_numbers == []
+    assert ThreatModel.parse(in_parts.to_toml()) == in_parts != threat
     array = np.array([[1, 2]])
-    assert threat.settle(array, array.astype(float), Schema.numeric(2)) == ThreatModel("<>")
-    with pytest.raises(ValueError, match="no table whose dtypes could say"):
-        threat.resolve(schema)
+    assert threat.settle(array, array.astype(float), Schema.numeric(2)) is threat
+    assert threat.resolve(schema).whole is None
+    nothing = ThreatModel(None)
+    assert nothing.settle(table, schema.encode(table.assign(n2=0.0)), schema) is nothing
+
+
+def test_types_that_are_found_once_are_kept() -> None:
+    """A column of fractions in training is not moved in whole steps because the rows asked about happen to be whole."""
+    table, y = pd.DataFrame({"x": [0.5, 1.0, 3.5, 4.0], "n": [1, 2, 3, 4]}), [0, 0, 1, 1]
+    model = RobustTreeClassifier({"x": 1}).fit(table, y)
+    assert model.threat_ == ThreatModel({"x": 1}, whole_numbers=["n"])
+    whole = pd.DataFrame({"x": [2, 4], "n": [2, 4]})
+    assert attack(model, whole, [0, 1], model.threat_).distance[0] == pytest.approx(0.25)
+    assert attack(model, whole, [0, 1], {"x": 1}).distance[0] == 1.0
+
+
+def test_ordinary_trees_stay_as_they_are() -> None:
+    """Where nothing is attacked, thresholds lie midway between whole numbers, as in CART."""
+    table = pd.DataFrame({"n": [1, 2, 5, 6]})
+    assert RobustTreeClassifier().fit(table, [0, 0, 1, 1]).ensemble_.threshold[0] == 3.5
+    assert RobustTreeClassifier(1).fit(table, [0, 0, 1, 1]).ensemble_.threshold[0] == 3.0
+
+
+def test_treant_moves_by_parts() -> None:
+    """TREANT knows no whole numbers: it must not refuse a DataFrame because it has some."""
+    table, y = pd.DataFrame({"n": [1, 2, 5, 6]}), [0, 0, 1, 1]
+    assert TreantClassifier(1).fit(table, y).threat_ == ThreatModel(1, whole_numbers=None)
+    rules = ThreatModel(rules=[AttackRule("n", add=1)], budget=1)
+    model = TreantClassifier(rules).fit(table, y)
+    assert model.threat_ == rules
+    assert attack(model, table, y, rules).X_adv.shape == (4, 1)
 
 
 @pytest.mark.parametrize(

@@ -444,7 +444,7 @@ class TestContains:
         assert ThreatModel(1).contains(X, X_adv).tolist() == [True, False, False, False]
 
     def test_integer_tables(self):
-        threat = ThreatModel({"a": 0.5})
+        threat = ThreatModel({"a": 0.5}, whole_numbers=None)
         X = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
         X_adv = pd.DataFrame({"a": [1.5, 2.75], "b": [3, 4]})
         assert threat.contains(X, X_adv).tolist() == [True, False]

@@ -10,12 +10,18 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from hardwood.grow.problem import Problem
 from hardwood.table import Schema
+from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import ThreatModel
 
 
-def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
-    """Read a table, labels and weights as the parameters of a tree say."""
+def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False) -> Problem:
+    """Read a table, labels and weights as the parameters of a tree say.
+
+    in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
+    """
     threat, schema = read_columns(estimator, X)
+    if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
+        threat = threat.replace(whole_numbers=None)
     matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))

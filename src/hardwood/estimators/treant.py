@@ -126,7 +126,7 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        problem = read_problem(self, X, y, sample_weight)
+        problem = read_problem(self, X, y, sample_weight, in_parts=True)
         reach = problem.threat.price(problem.schema, problem.classes)
         options = check_treant_options(self, len(problem.X))
         return self._keep(grow_treant(problem, reach, options), problem.threat)

@@ -279,7 +279,7 @@ class Experiment:
         tables, skipped = [], {}
         for name in self.tables:
             try:
-                data = load_dataset(name)
+                data = load_dataset(name)  # arrays: the paper moves whole numbers by parts, as all others
             except (OSError, ValueError) as error:
                 skipped[name] = str(error)
             else:

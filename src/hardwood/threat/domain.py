@@ -1,7 +1,7 @@
 """Which values of a column exist: whole numbers only, between a smallest and a largest one."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -14,20 +14,22 @@ from hardwood.threat.resolve import explain_column
 from hardwood.threat.spelling import plain
 
 FROM_DTYPE = "from_dtype"
-# Columns, or the words above; None for none.
-WholeNumbers = tuple[Label, ...] | str | None
+# Columns, or the words above.
+WholeNumbers = tuple[Label, ...] | str
 Within = dict[Label, tuple[float, float]]
 
 
 def read_whole_numbers(columns: Any) -> WholeNumbers:
     """Return which columns hold whole numbers only, each once."""
-    if columns is None or (isinstance(columns, str) and columns == FROM_DTYPE):
+    if columns is None:
+        return ()
+    if isinstance(columns, str) and columns == FROM_DTYPE:
         return columns
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
         raise ValueError(
             f"whole_numbers={columns!r}: expected a list of columns (names or indices), 'from_dtype' or None"
         )
-    return tuple(dict.fromkeys(_read_column(column, "whole_numbers") for column in columns)) or None
+    return tuple(dict.fromkeys(_read_column(column, "whole_numbers") for column in columns))
 
 
 def read_within(within: Any) -> Within:
@@ -66,7 +68,7 @@ def _read_pair(pair: Any, where: str) -> tuple[float, float]:
     return low + 0.0, high + 0.0
 
 
-def read_dtypes(X: Any, schema: Schema, domains: Within) -> tuple[tuple[Label, ...] | None, Within]:
+def read_dtypes(X: Any, schema: Schema, domains: Within) -> tuple[tuple[Label, ...], Within]:
     """Return the columns of a DataFrame whose types hold whole numbers or truth values, and the domains.
 
     A truth value is 0 or 1, unless its domain is said. An array has no such columns.
@@ -75,12 +77,12 @@ def read_dtypes(X: Any, schema: Schema, domains: Within) -> tuple[tuple[Label, .
     truths = {schema.key(column.position): (0.0, 1.0) for column in found if column.most == 1.0}
     said = set(map(str, domains))
     domains = domains | {column: pair for column, pair in truths.items() if str(column) not in said}
-    return tuple(schema.key(column.position) for column in found) or None, domains
+    return tuple(schema.key(column.position) for column in found), domains
 
 
-def place_whole(columns: Sequence[Label] | None, schema: Schema) -> np.ndarray | None:
-    """Say of each feature whether it holds whole numbers only; None if none does."""
-    if columns is None:
+def place_whole(columns: WholeNumbers, schema: Schema) -> np.ndarray | None:
+    """Say of each feature whether it holds whole numbers only; None if none does, as where no DataFrame says."""
+    if columns == FROM_DTYPE or not columns:
         return None
     whole = np.zeros(schema.n_features, dtype=bool)
     for column in columns:

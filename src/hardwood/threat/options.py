@@ -71,7 +71,7 @@ def _compare_classes(classes: AttackingClasses) -> set[Label] | None:
 
 
 def _compare_columns(columns: WholeNumbers) -> Any:
-    return columns if columns is None or isinstance(columns, str) else set(map(str, columns))
+    return columns if isinstance(columns, str) else set(map(str, columns))
 
 
 def _compare_rules(rules: tuple[AttackRule, ...]) -> list[dict[str, Any]]:
@@ -98,7 +98,9 @@ class Options:
     budget: float | None = field(metadata=_option(read_budget, scale=_scale_budget))
     repeat: bool = field(metadata=_option(read_repeat, default=True))
     unseen_categories: str = field(metadata=_option(_read_unseen_categories, default="error"))
-    whole_numbers: WholeNumbers = field(metadata=_option(read_whole_numbers, compare=_compare_columns))
+    whole_numbers: WholeNumbers = field(
+        metadata=_option(read_whole_numbers, default=FROM_DTYPE, compare=_compare_columns)
+    )
     within: Within = field(metadata=_option(read_within))
     groups: Groups = field(metadata=_option(read_groups, compare=compare_groups, scale=scale_groups))
     blank: Hidden = field(metadata=_option(read_blank, compare=compare_hidden, scale=scale_hidden))
@@ -109,7 +111,7 @@ class Options:
         if not self.rules:
             object.__setattr__(self, "repeat", True)  # nothing is repeated
         check_budget(self.budget, self.rules, self.repeat)
-        if self.rules and self.whole_numbers is not None:
+        if self.rules and self.whole_numbers and self.whole_numbers != FROM_DTYPE:
             raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
         for name in ("blank", "fill"):
             if self.rules and getattr(self, name) is not None:
@@ -153,13 +155,16 @@ class Options:
             option.name: option.metadata["scale"](getattr(self, option.name), factor) for option in fields(self)
         })  # fmt: skip
 
-    def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> Options:
-        """Write out what is left to a table, and check the rows of the table; the same object if nothing was left."""
+    def settle(self, X: Any, matrix: np.ndarray, schema: Schema, *, moves: bool) -> Options:
+        """Write out what is left to a table, and check the rows of the table; the same object if nothing was left.
+
+        Where no number moves, it does not matter which columns are whole, and they are not listed.
+        """
         settled = self
-        if self.whole_numbers == FROM_DTYPE:
+        if self.whole_numbers == FROM_DTYPE and (moves or self.fill is not None) and not self.rules:
             columns, within = read_dtypes(X, schema, self.within)
-            settled = replace(settled, whole_numbers=columns, within=within)
-        if settled.whole_numbers is not None or settled.within:
+            settled = replace(settled, whole_numbers=columns, within=within) if columns else settled
+        if settled.whole_numbers != FROM_DTYPE or settled.within:
             whole = place_whole(settled.whole_numbers, schema)
             check_rows(matrix, schema, whole, place_within(settled.within, schema, whole))
         if self.groups == FROM_TABLE:
@@ -170,11 +175,6 @@ class Options:
 
     def place(self, schema: Schema) -> dict[str, Any]:
         """Return the fields of `Reach` that the options become for one table; None where nothing is said."""
-        if isinstance(self.whole_numbers, str):
-            raise ValueError(
-                "whole_numbers='from_dtype': here is no table whose dtypes could say; give a list of columns, or call "
-                "settle first"
-            )
         whole = place_whole(self.whole_numbers, schema)
         return {
             "whole": whole,

@@ -74,11 +74,11 @@ class ThreatModel:
         a category that is named here but not in the table is an error, because it is most often misspelt. "ignore": no,
         and what is said here of such categories counts for nothing, as in a file that is meant for several tables.
         "allow": yes, those that are named here and, for a feature that is ``"<>"``, any other.
-    whole_numbers : None, "from_dtype" or list of columns
+    whole_numbers : "from_dtype", None or list of columns
         The columns, by name or index, that hold whole numbers only, such as counts and 0/1 flags: a move leads from a
-        whole number to a whole number. "from_dtype": the integer and boolean columns of the DataFrame that a model is
-        fitted to or asked about, booleans within 0 and 1; an array has none, whatever its dtype. None: every number
-        is a value. Not together with rules.
+        whole number to a whole number. "from_dtype", the default: the integer and boolean columns of the DataFrame
+        that a model is fitted to or asked about, booleans within 0 and 1; an array has none, whatever its dtype.
+        None or an empty list: every number is a value. With rules, which say where they lead, no column is whole.
     within : None or dict
         ``{column: (smallest, largest)}``: the values of a column that exist, both ends included; None or infinity
         for an end that is open. Nothing is moved outside. A column that has rules cannot have a domain.
@@ -118,7 +118,7 @@ class ThreatModel:
         budget: Any = None,
         repeat: bool = True,
         unseen_categories: str = "error",
-        whole_numbers: Any = None,
+        whole_numbers: Any = "from_dtype",
         within: Any = None,
         groups: Any = None,
         blank: Any = None,
@@ -190,10 +190,10 @@ class ThreatModel:
         return self._options.unseen_categories
 
     @property
-    def whole_numbers(self) -> list[Label] | str | None:
-        """The columns that hold whole numbers only; "from_dtype" if a table is to say; None for none."""
+    def whole_numbers(self) -> list[Label] | str:
+        """The columns that hold whole numbers only; "from_dtype" if a DataFrame is to say."""
         columns = self._options.whole_numbers
-        return columns if columns is None or isinstance(columns, str) else list(columns)
+        return columns if isinstance(columns, str) else list(columns)
 
     @property
     def within(self) -> dict[Label, tuple[float, float]]:
@@ -280,7 +280,7 @@ class ThreatModel:
         """
         entries, rules = self._place(schema)
         self._check_categories(entries, rules, schema)
-        if self._options.whole_numbers is not None:
+        if isinstance(self.whole_numbers, list) and self.whole_numbers:
             raise ValueError(
                 f"whole_numbers={self.whole_numbers!r}: not understood where changes have costs; leave it out"
             )
@@ -309,12 +309,12 @@ class ThreatModel:
         >>> import pandas as pd
         >>> table = pd.DataFrame({"clicks": [3, 5], "share": [0.5, 1.0]})
         >>> schema = Schema.from_table(table)
-        >>> threat = ThreatModel({"clicks": 2, "share": "2 std"}, whole_numbers="from_dtype")
+        >>> threat = ThreatModel({"clicks": 2, "share": "2 std"})
         >>> threat.settle(table, schema.encode(table), schema)
         ThreatModel({'clicks': 2.0, 'share': 0.5}, whole_numbers=['clicks'])
         """
-        options = self._options.settle(X, matrix, schema)
         features = write_out_features(self._features, matrix, schema)
+        options = self._options.settle(X, matrix, schema, moves=features is not None)
         if not isinstance(self._features, (dict, list)):  # one entry for all passes over groups
             features = leave_out(features, options.groups)
         if features is self._features and options is self._options:
@@ -322,6 +322,16 @@ class ThreatModel:
         settled = copy.copy(self)
         settled._features, settled._options = features, options
         return settled
+
+    def replace(self, **options: Any) -> ThreatModel:
+        """Return the threat model with some of its parameters given anew.
+
+        Examples
+        --------
+        >>> ThreatModel({"age": 2}, within={"age": (18, 99)}).replace(features={"age": 5}, attacking_classes="fraud")
+        ThreatModel({'age': 5.0}, attacking_classes=['fraud'], within={'age': (18.0, 99.0)})
+        """
+        return ThreatModel(**{"features": self._features, **self._options.spell(), **options})
 
     def extend(self, schema: Schema) -> Schema:
         """Add the categories that the attacker can bring, and that are named here, to those of the schema.
