@@ -91,6 +91,8 @@ class TestWords:
     def test_rules_are_another_matter(self) -> None:
         with pytest.raises(ValueError, match="groups: not understood together with attack rules"):
             ThreatModel(rules=[AttackRule("age", add=1)], budget=1, groups=[COLORS])
+        with pytest.raises(ValueError, match=r"groups=.*: not understood where changes have costs"):
+            ThreatModel(groups=[COLORS]).price(Schema.from_table(make_table()))
 
     @pytest.mark.parametrize("features", [{"color_red": 1}, [None, None, 1, None], {"color_red": "<>"}])
     def test_a_column_is_not_changed_by_itself(self, features: Any) -> None:

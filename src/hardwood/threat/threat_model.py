@@ -284,6 +284,8 @@ class ThreatModel:
             raise ValueError(
                 f"whole_numbers={self.whole_numbers!r}: not understood where changes have costs; leave it out"
             )
+        if self._options.groups:
+            raise ValueError(f"groups={self.groups!r}: not understood where changes have costs; leave it out")
         attacks = find_attacking_classes(self._options.attacking_classes, classes)
         return self._resolve_rules(rules, self._resolve_entries(entries, schema, attacks), schema)
 
