@@ -179,11 +179,15 @@ class TestReach:
     def test_a_domain_forbids_states(self) -> None:
         """Where a column cannot be 1, its category cannot be reached; where it cannot be 0, no other can."""
         reach = ThreatModel(groups=[[0, 1, 2]], within={2: (0, 0)}).resolve(Schema.numeric(3))
-        assert reach.groups[0].allowed.tolist() == [[True, True, False], [True, True, False], [True, True, True]]
+        assert reach.groups is not None
+        assert reach.groups.allowed[0].tolist() == [[True, True, False], [True, True, False], [True, True, True]]
 
     def test_columns_are_selected(self) -> None:
         reach = ThreatModel(groups=[[0, 1], [2, 3]]).resolve(Schema.numeric(4))
-        assert [group.columns.tolist() for group in reach.select(np.array([3, 0, 2])).groups] == [[2, 0]]
+        some = reach.select(np.array([3, 0, 2])).groups
+        assert some is not None
+        assert [columns.tolist() for columns in some.columns] == [[2, 0]]
+        assert reach.select(np.array([0, 2])).groups is None
 
 
 class TestFinding:

@@ -17,7 +17,7 @@ from hardwood.table.likeness import decode_like
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.distance import measure
 from hardwood.verification.examples import restore
-from hardwood.verification.folding import make_folding
+from hardwood.verification.folding import Folding
 from hardwood.verification.question import read_class_index
 
 METHODS = ("hopskipjump", "boundary")
@@ -133,15 +133,15 @@ class Target:
 
         Whole where the attacker moves whole numbers, the ends of reach are; and of every one-hot group one column.
         """
-        for group in self.reach.groups:
-            group.round_off(points, self.matrix[rows], self.reach.attacks[self.class_index[rows]])
+        if self.reach.groups is not None:
+            self.reach.groups.round_off(points, self.matrix[rows], self.reach.attacks[self.class_index[rows]])
         return points if self.reach.whole is None else np.where(self.reach.whole, np.rint(points), points)
 
     def measure(self, points: np.ndarray, rows: np.ndarray, norm: float) -> np.ndarray:
         """Return how far points are from their rows."""
         before, after, schema = self.matrix[rows], points, self.schema
-        if self.reach.groups:
-            folding = make_folding(self.reach)
+        if self.reach.groups is not None:
+            folding = Folding(schema.n_features, self.reach.groups)
             before, after, schema = folding.fold_rows(before), folding.fold_rows(after), folding.fold_schema(schema)
         return measure(after, before, schema, norm, np.ones(schema.n_features))
 

@@ -7,6 +7,7 @@ from hardwood._kernels.search.cells import Grid, RowCells, Scratch
 from hardwood._kernels.search.descent import Points
 from hardwood._kernels.search.leaves import LARGEST_FLOAT
 from hardwood.threat import Reach
+from hardwood.threat.reach import read_codes
 from hardwood.verification.search import Prepared
 
 
@@ -45,7 +46,7 @@ def locate_rows(grid: Grid, reach: Reach, matrix: np.ndarray, class_index: np.nd
             for cell, value in ((own, matrix), (first, low), (last, high)):
                 cell[:, j] = np.searchsorted(thresholds, value[:, j])
         else:
-            code = np.nan_to_num(matrix[:, j]).astype(np.intp)
+            code = read_codes(matrix[:, j])
             own[:, j], first[:, j], last[:, j] = code, 0, len(table) - 1
     missing = np.isnan(matrix)
     own[missing] = first[missing] = last[missing] = -1

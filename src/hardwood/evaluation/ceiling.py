@@ -11,7 +11,7 @@ import numpy as np
 from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, grow_forest, match_greedily
 from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
 from hardwood.threat import Reach
-from hardwood.verification.folding import make_folding
+from hardwood.verification.folding import Folding
 
 # Boxes that are looked at between two looks at the clock: a tenth of a second or so, and Ctrl-C is heard.
 STEP = 1 << 21
@@ -79,8 +79,8 @@ def find_ceilings(
     interrupted : bool
         Whether Ctrl-C ended the work early.
     """
-    if reaches[0].groups:  # two rows meet if their categories do
-        folding = make_folding(reaches[0])
+    if reaches[0].groups is not None:  # two rows meet if their categories do
+        folding = Folding(matrix.shape[1], reaches[0].groups)
         matrix, reaches = folding.fold_rows(matrix), [folding.fold_reach(reach) for reach in reaches]
     n_rows = len(class_index)
     counts = np.bincount(class_index)

@@ -240,6 +240,17 @@ class Schema:
                 frame[self.name(j)] = pandas.Categorical(values, categories=known)
         return frame
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The position of every feature, by what it goes by as a string.
+
+        Examples
+        --------
+        >>> Schema.numeric(2, ["age", "income"]).positions, Schema.numeric(2).positions
+        ({'age': 0, 'income': 1}, {'0': 0, '1': 1})
+        """
+        return {str(self.key(j)): j for j in range(self.n_features)}
+
     def key(self, j: int) -> str | int:
         """Return what feature `j` goes by: its name, or its index in a table without names.
 

@@ -105,7 +105,7 @@ def place_within(domains: Within, schema: Schema, whole: np.ndarray | None) -> n
 
 
 def _find_position(column: Label, schema: Schema, where: str) -> int:
-    positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+    positions = schema.positions
     if str(column) not in positions:
         raise ValueError(f"{where}: column {column!r}: {explain_column(column, schema)}")
     j = positions[str(column)]

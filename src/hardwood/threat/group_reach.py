@@ -1,57 +1,114 @@
-"""A one-hot group as arrays: 0/1 columns of which one is 1, and which of them an attacker can set instead."""
+"""One-hot groups as arrays: 0/1 columns of which one is 1, and which of them an attacker can set instead."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 
-class GroupReach(NamedTuple):
-    """What an attacker may do to the columns of one group.
+@dataclass(frozen=True, eq=False)
+class GroupReach:
+    """What an attacker may do to the one-hot groups of a table.
 
-    Code ``k`` of a row says that its column ``columns[k]`` is 1 and the others are 0. Where a row may have none that is
-    1, that is the code after the last column.
+    Code ``k`` of a row in a group says that the group's column ``k`` is 1 and its others are 0. Where a row may have
+    none that is 1, that is the code after the last column.
+
+    Parameters
+    ----------
+    columns : tuple of ndarray
+        Per group, the positions of its columns in the table.
+    allowed : tuple of ndarray
+        Per group, a bool matrix (code, code): ``[a, b]`` says that ``a`` may become ``b``. The diagonal is true.
     """
 
-    columns: np.ndarray  # positions in the table
-    allowed: np.ndarray  # bool (code, code): [a, b] says that a may become b; the diagonal is true
+    columns: tuple[np.ndarray, ...]
+    allowed: tuple[np.ndarray, ...]
 
     @property
-    def n_codes(self) -> int:
-        """How many states the group has."""
-        return len(self.allowed)
+    def n_codes(self) -> list[int]:
+        """How many states each group has."""
+        return [len(allowed) for allowed in self.allowed]
+
+    @cached_property
+    def grouped(self) -> np.ndarray:
+        """The columns of all groups, one group after the other."""
+        return np.concatenate(self.columns)
+
+    @cached_property
+    def _start(self) -> np.ndarray:
+        sizes = np.array([len(columns) for columns in self.columns])
+        return np.cumsum(sizes) - sizes
+
+    @cached_property
+    def _group(self) -> np.ndarray:
+        """The group of each of these columns."""
+        return np.repeat(np.arange(len(self.columns)), [len(columns) for columns in self.columns])
+
+    @cached_property
+    def _rank(self) -> np.ndarray:
+        """The code that each of these columns stands for."""
+        return np.concatenate([np.arange(len(columns)) for columns in self.columns])
+
+    @cached_property
+    def _none_set(self) -> np.ndarray:
+        """The code of no column of each group being 1; -1 if there is none."""
+        pairs = zip(self.columns, self.allowed, strict=True)
+        return np.array([len(columns) if len(allowed) > len(columns) else -1 for columns, allowed in pairs])
 
     def read_codes(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the code of every row; -1 where its values are none of the group's states, or missing."""
-        part = matrix[:, self.columns]
+        """Return the code of every row in every group; -1 where its values are none of the group's states."""
+        part = matrix[:, self.grouped]
         is_set = part == 1.0
-        n_set = is_set.sum(axis=1)
-        none_set = len(self.columns) if self.n_codes > len(self.columns) else -1
-        code = np.where(n_set == 0, none_set, is_set.argmax(axis=1))
-        return np.where((is_set | (part == 0.0)).all(axis=1) & (n_set <= 1), code, -1)
+        n_set = np.add.reduceat(is_set, self._start, axis=1, dtype=np.int64)
+        codes = np.add.reduceat(is_set * self._rank, self._start, axis=1)
+        if (n_set != 1).any():
+            codes = np.where(n_set == 1, codes, np.where(n_set == 0, self._none_set, -1))
+        is_flag = is_set | (part == 0.0)
+        return codes if is_flag.all() else np.where(np.logical_and.reduceat(is_flag, self._start, axis=1), codes, -1)
 
     def write_codes(self, matrix: np.ndarray, codes: np.ndarray) -> None:
-        """Give the rows of a matrix other states."""
-        matrix[:, self.columns] = codes[:, None] == np.arange(len(self.columns))
-
-    def list_open(self, codes: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """Say of each row which states it can be given: (row, code). `moves` says which rows can be moved at all."""
-        return np.where(moves[:, None], self.allowed[codes], np.eye(self.n_codes, dtype=bool)[codes])
+        """Give the rows of a matrix these states; a code that is NaN makes the columns of its group NaN."""
+        spread = codes[:, self._group]
+        matrix[:, self.grouped] = np.where(np.isnan(spread), np.nan, spread == self._rank)
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """Say of each row whether its state can be turned into that of the same row of `X_adv`."""
+        """Say of each row whether its states can be turned into those of the same row of `X_adv`.
+
+        moves : which rows can be moved at all.
+        """
         before, after = self.read_codes(X), self.read_codes(X_adv)
-        inside = self.list_open(before, moves)[np.arange(len(X)), after]
-        return np.asarray(inside & (before >= 0) & (after >= 0))
+        inside = (before == after) & (before >= 0)
+        for k in np.flatnonzero(~inside.all(axis=0)).tolist():
+            changed = self.allowed[k][before[:, k], after[:, k]] & moves
+            inside[:, k] |= changed & (before[:, k] >= 0) & (after[:, k] >= 0)
+        return np.asarray(inside.all(axis=1))
 
     def bound(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far each column can be moved down and up, whatever the row: 1 or 0."""
-        changes = (self.allowed & ~np.eye(self.n_codes, dtype=bool)).astype(np.float64)
-        n_columns = len(self.columns)
-        return changes[:n_columns].max(axis=1), changes[:, :n_columns].max(axis=0)
+        """Return how far each of the columns of `grouped` can be moved down and up, whatever the row: 1 or 0."""
+        left, right = [], []
+        for columns, allowed in zip(self.columns, self.allowed, strict=True):
+            changes = (allowed & ~np.eye(len(allowed), dtype=bool)).astype(np.float64)
+            left.append(changes[: len(columns)].max(axis=1))
+            right.append(changes[:, : len(columns)].max(axis=0))
+        return np.concatenate(left), np.concatenate(right)
 
     def round_off(self, points: np.ndarray, X: np.ndarray, moves: np.ndarray) -> None:
-        """Give points whose columns are anywhere between 0 and 1 a state that their rows can be given: the nearest."""
-        part = points[:, self.columns]
-        share = np.column_stack([part, 1.0 - part.sum(axis=1)])[:, : self.n_codes]
-        is_open = self.list_open(self.read_codes(X), moves)
-        self.write_codes(points, np.where(is_open, share, -np.inf).argmax(axis=1))
+        """Give points whose columns are anywhere between 0 and 1 the nearest states that their rows can be given."""
+        before = self.read_codes(X)
+        after = np.empty(before.shape)
+        for k, (columns, allowed) in enumerate(zip(self.columns, self.allowed, strict=True)):
+            part = points[:, columns]
+            share = np.column_stack([part, 1.0 - part.sum(axis=1)])[:, : len(allowed)]
+            stay = np.eye(len(allowed), dtype=bool)[before[:, k]]
+            is_open = np.where(moves[:, None], allowed[before[:, k]], stay)
+            after[:, k] = np.where(is_open, share, -np.inf).argmax(axis=1)
+        self.write_codes(points, after)
+
+    def select(self, columns: np.ndarray) -> "GroupReach | None":
+        """Return the groups all of whose columns are among some, by their positions there; None if there is none."""
+        position = {int(column): k for k, column in enumerate(columns)}
+        chosen = [k for k, own in enumerate(self.columns) if all(column in position for column in own.tolist())]
+        if not chosen:
+            return None
+        moved = tuple(np.array([position[j] for j in self.columns[k].tolist()]) for k in chosen)
+        return GroupReach(moved, tuple(self.allowed[k] for k in chosen))

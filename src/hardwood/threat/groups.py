@@ -228,14 +228,16 @@ def check_not_grouped(columns: Any, option: str, groups: Groups) -> None:
                 )
 
 
-def place_groups(groups: Groups, schema: Schema) -> tuple[GroupReach, ...]:
-    """Return groups as arrays for one table."""
+def place_groups(groups: Groups, schema: Schema) -> GroupReach | None:
+    """Return groups as arrays for one table; None if there are none."""
     if isinstance(groups, str):
         raise ValueError(
             "groups='from_table': here is no table to find groups in; give a list, as find_one_hot_groups returns it, "
             "or call settle first"
         )
-    position = {str(schema.key(j)): j for j in range(schema.n_features)} if groups else {}
+    if not groups:
+        return None
+    position = schema.positions
     placed = []
     for group in groups:
         for column in group.columns:
@@ -243,9 +245,8 @@ def place_groups(groups: Groups, schema: Schema) -> tuple[GroupReach, ...]:
                 raise ValueError(f"groups: {group}: column {column!r}: {explain_column(column, schema)}")
             if schema.categories[position[str(column)]] is not None:
                 raise ValueError(f"groups: {group}: column {column!r} is categorical; groups are of 0/1 columns")
-        columns = np.array([position[str(column)] for column in group.columns], dtype=np.intp)
-        placed.append(GroupReach(columns, group.allow()))
-    return tuple(placed)
+        placed.append(np.array([position[str(column)] for column in group.columns], dtype=np.intp))
+    return GroupReach(tuple(placed), tuple(group.allow() for group in groups))
 
 
 def leave_out(features: Any, groups: Groups) -> Any:
@@ -258,10 +259,10 @@ def leave_out(features: Any, groups: Groups) -> Any:
     return features
 
 
-def leave_to_groups(features: Any, entries: list[Any], placed: Sequence[GroupReach], schema: Schema) -> list[Any]:
+def leave_to_groups(features: Any, entries: list[Any], placed: GroupReach, schema: Schema) -> list[Any]:
     """Return the entries of a threat without those of columns in groups, which must not be named one by one."""
     entries = list(entries)
-    for j in (int(column) for group in placed for column in group.columns):
+    for j in placed.grouped.tolist():
         if isinstance(features, (dict, list)) and entries[j] is not None:
             raise ValueError(
                 f"threat for feature {schema.key(j)!r}: {entries[j]!r}, but the column is in a one-hot group, which is "
@@ -271,62 +272,63 @@ def leave_to_groups(features: Any, entries: list[Any], placed: Sequence[GroupRea
     return entries
 
 
-def add_groups(reach: Reach, placed: tuple[GroupReach, ...]) -> Reach:
+def add_groups(reach: Reach, placed: GroupReach) -> Reach:
     """Return a reach in which one-hot groups can be changed as well.
 
     A state that needs a value outside the domain of its column cannot be reached.
     """
-    if not placed:
-        return reach
     n_features = len(reach.left)
     left, right = reach.left.copy(), reach.right.copy()
     whole = np.zeros(n_features, dtype=bool) if reach.whole is None else reach.whole.copy()
     unbounded = np.repeat([[-np.inf], [np.inf]], n_features, axis=1)
     within = unbounded if reach.within is None else reach.within.copy()
-    groups = []
-    for group in placed:
-        columns, allowed = group.columns, group.allowed.copy()
-        state = np.eye(group.n_codes, len(columns))
+    relations = []
+    for columns, said in zip(placed.columns, placed.allowed, strict=True):
+        allowed = said.copy()
+        state = np.eye(len(allowed), len(columns))
         exists = ((within[0, columns] <= state) & (state <= within[1, columns])).all(axis=1)
         allowed[:, ~exists] = False
         np.fill_diagonal(allowed, val=True)
-        limited = GroupReach(columns, allowed)
-        left[columns], right[columns] = limited.bound()
-        whole[columns], within[:, columns] = True, [[0.0], [1.0]]
-        groups.append(limited)
-    blank, fill = _leave_whole(reach.blank, placed), _leave_whole(reach.fill, placed)
+        relations.append(allowed)
+    groups = GroupReach(placed.columns, tuple(relations))
+    left[groups.grouped], right[groups.grouped] = groups.bound()
+    whole[groups.grouped], within[:, groups.grouped] = True, [[0.0], [1.0]]
+    blank, fill = _leave_whole(reach.blank, groups), _leave_whole(reach.fill, groups)
     changed = replace(reach, left=left, right=right, whole=whole, within=within, blank=blank, fill=fill)
-    return replace(changed, groups=tuple(groups))
+    return replace(changed, groups=groups)
 
 
-def _leave_whole(flags: np.ndarray | None, placed: Sequence[GroupReach]) -> np.ndarray | None:
+def _leave_whole(flags: np.ndarray | None, groups: GroupReach) -> np.ndarray | None:
     """Return in which features values can be blanked or filled in: a group is complete, and stays so."""
     if flags is None:
         return None
     flags = flags.copy()
-    flags[np.concatenate([group.columns for group in placed])] = False
+    flags[groups.grouped] = False
     return flags if flags.any() else None
 
 
 def check_groups(matrix: np.ndarray, schema: Schema, groups: tuple[OneHotGroup, ...]) -> None:
     """Refuse rows that have another number of columns set than their groups say, or other values than 0 and 1."""
-    for group, arrays in zip(groups, place_groups(groups, schema), strict=True):
-        bad = np.flatnonzero(arrays.read_codes(matrix) < 0)
-        if not len(bad):
-            continue
-        row, where = int(bad[0]), f"in row {int(bad[0])} (counted from 0)"
-        for j in arrays.columns.tolist():
-            value = matrix[row, j]
-            if value not in (0.0, 1.0):
-                is_what = "missing" if np.isnan(value) else f"{value:g}"
-                raise ValueError(
-                    f"X: {say_where(schema.feature_names, j)} is {is_what} {where}, but it belongs to the {group}, "
-                    "whose columns are 0 or 1; correct the row, or leave the group out of groups"
-                )
-        n_set = int((matrix[row, arrays.columns] == 1.0).sum())
-        wanted = "at most one" if group.at_most_one else "exactly one"
-        remedy = ", or say at_most_one=True" if n_set == 0 else ""
-        raise ValueError(
-            f"X: {n_set} columns of the {group} are 1 {where}, expected {wanted}; correct the row{remedy}, or leave "
-            "the group out of groups"
-        )
+    placed = place_groups(groups, schema)
+    if placed is None:
+        return
+    bad = placed.read_codes(matrix) < 0
+    if not bad.any():
+        return
+    row, k = map(int, np.argwhere(bad)[0])
+    group, columns, where = groups[k], placed.columns[k], f"in row {row} (counted from 0)"
+    for j in columns.tolist():
+        value = matrix[row, j]
+        if value not in (0.0, 1.0):
+            is_what = "missing" if np.isnan(value) else f"{value:g}"
+            raise ValueError(
+                f"X: {say_where(schema.feature_names, j)} is {is_what} {where}, but it belongs to the {group}, "
+                "whose columns are 0 or 1; correct the row, or leave the group out of groups"
+            )
+    n_set = int((matrix[row, columns] == 1.0).sum())
+    wanted = "at most one" if group.at_most_one else "exactly one"
+    remedy = ", or say at_most_one=True" if n_set == 0 else ""
+    raise ValueError(
+        f"X: {n_set} columns of the {group} are 1 {where}, expected {wanted}; correct the row{remedy}, or leave "
+        "the group out of groups"
+    )

@@ -32,9 +32,10 @@ class Reach:
         The smallest and the largest value of each feature that exists; whole where the feature is. None: all do.
     share : ndarray of shape (2, n_features) or None
         How much further a value can be moved down and up: this share of its own absolute value. None: not at all.
-    groups : tuple of GroupReach
-        One-hot groups. What the other arrays say of their columns, whole numbers within 0 and 1 that can be moved by 1,
-        is true of every move, but not every such move can be made: `box` encloses what `contains` has exactly.
+    groups : GroupReach or None
+        One-hot groups; None: none. What the other arrays say of their columns, whole numbers within 0 and 1 that can be
+        moved by 1, is true of every move, but not every such move can be made: `box` encloses what `contains` has
+        exactly.
     blank : ndarray of shape (n_features,) or None
         In which features a value can be made missing. None: in none.
     fill : ndarray of shape (n_features,) or None
@@ -57,7 +58,7 @@ class Reach:
     whole: np.ndarray | None = None
     within: np.ndarray | None = None
     share: np.ndarray | None = None
-    groups: tuple[GroupReach, ...] = ()
+    groups: GroupReach | None = None
     blank: np.ndarray | None = None
     fill: np.ndarray | None = None
     _all_attack: bool = field(init=False, repr=False)
@@ -105,7 +106,7 @@ class Reach:
             whole=None if self.whole is None else self.whole[columns],
             within=None if self.within is None else self.within[:, columns],
             share=None if self.share is None else self.share[:, columns],
-            groups=_select_groups(self.groups, columns),
+            groups=None if self.groups is None else self.groups.select(columns),
             blank=None if self.blank is None else self.blank[columns],
             fill=None if self.fill is None else self.fill[columns],
         )
@@ -189,7 +190,7 @@ class Reach:
         inside = (lo <= X_adv) & (X_adv <= hi)
         if self.whole is not None:
             inside &= ~self.whole | (X_adv == np.floor(X_adv))
-        if inside.all() and not self.categorical and not self.groups:
+        if inside.all() and not self.categorical and self.groups is None:
             return np.ones(len(X), dtype=bool)  # the rule, and nothing is missing: comparisons with NaN are false
         is_missing = np.isnan(X), np.isnan(X_adv)
         inside |= is_missing[0] & is_missing[1]
@@ -199,14 +200,15 @@ class Reach:
             assert allowed is not None
             a, b = X[row, j].astype(np.intp), X_adv[row, j].astype(np.intp)
             inside[row, j] = np.where(self.attacks[class_index[row]], allowed[a, b], a == b)
-        for group in self.groups:
-            inside[:, group.columns] &= group.contains(X, X_adv, self.attacks[class_index])[:, None]
         moves = self.attacks[class_index][:, None]
         if self.blank is not None:
             inside |= moves & self.blank & ~is_missing[0] & is_missing[1]
         if self.fill is not None:
             inside |= moves & self.fill & is_missing[0] & self._exists(X_adv)
-        return np.asarray(inside.all(axis=1))
+        contained = inside.all(axis=1)
+        if self.groups is not None:
+            contained &= self.groups.contains(X, X_adv, moves[:, 0])
+        return np.asarray(contained)
 
     def _exists(self, X: np.ndarray) -> np.ndarray:
         """Say of each value whether a missing one can be given it: a number of the domain, or a known category."""
@@ -230,7 +232,7 @@ class Reach:
         for j in self.categorical:
             allowed = self.categories[j]
             assert allowed is not None
-            own = np.nan_to_num(X[:, j]).astype(np.intp)
+            own = read_codes(X[:, j])
             stay = np.eye(len(allowed), dtype=bool)[own]
             columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
         return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
@@ -242,21 +244,14 @@ class Reach:
         return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
 
 
+def read_codes(column: np.ndarray) -> np.ndarray:
+    """Return the codes of a categorical column as integers; 0 where one is missing."""
+    return np.where(np.isnan(column), 0.0, column).astype(np.intp)
+
+
 def round_distances(distance: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """Return how far whole numbers can be moved: down to a whole number, but 2.9999999999 is 3."""
     return np.where(whole, np.floor(distance + WHOLE_TOLERANCE), distance)
-
-
-def _select_groups(groups: tuple[GroupReach, ...], columns: np.ndarray) -> tuple[GroupReach, ...]:
-    """Return the groups all of whose columns are selected, by their new positions."""
-    if not groups:
-        return ()
-    position = {int(column): k for k, column in enumerate(columns)}
-    selected = []
-    for group in groups:
-        if all(column in position for column in group.columns.tolist()):
-            selected.append(group._replace(columns=np.array([position[j] for j in group.columns.tolist()])))
-    return tuple(selected)
 
 
 def _read_only(array: Any, dtype: Any) -> np.ndarray:

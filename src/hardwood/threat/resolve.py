@@ -34,7 +34,7 @@ def place_entries(features: Any, schema: Schema) -> list[Any]:
         entries = list(features)
     elif isinstance(features, dict):
         entries = [None] * schema.n_features
-        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        positions = schema.positions
         for key, entry in features.items():
             if str(key) not in positions:
                 raise ValueError(f"threat for feature {key!r}: {explain_column(key, schema)}")
@@ -60,8 +60,7 @@ def write_out_features(features: Any, matrix: np.ndarray, schema: Schema) -> Any
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True))
     ]
     if isinstance(features, dict):
-        positions = {str(key): j for j, key in enumerate(keys)}
-        return {key: settled[positions[str(key)]] for key in features}
+        return {key: settled[schema.positions[str(key)]] for key in features}
     if isinstance(features, list) or schema.feature_names is None:
         return settled
     return {key: entry for key, entry, labels in zip(keys, settled, schema.categories, strict=True) if labels is None}
@@ -69,7 +68,7 @@ def write_out_features(features: Any, matrix: np.ndarray, schema: Schema) -> Any
 
 def place_rules(rules: Sequence[AttackRule], entries: Sequence[Any], schema: Schema) -> PlacedRules:
     """Return the rules, each with the position of its feature, which must not have an entry as well."""
-    positions = {str(schema.key(j)): j for j in range(schema.n_features)} if rules else {}
+    positions = schema.positions
     placed = []
     for k, rule in enumerate(rules):
         if str(rule.feature) not in positions:

@@ -224,6 +224,8 @@ class ThreatModel:
         return f"ThreatModel({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, ThreatModel):
             return False
         same_features = with_string_keys(self._features) == with_string_keys(other._features)
@@ -485,10 +487,10 @@ class ThreatModel:
     def _resolve_entries(self, entries: list[Any], schema: Schema, attacks: np.ndarray) -> Reach:
         options = self._options
         groups = place_groups(options.groups, schema)
-        if groups:
+        if groups is not None:
             entries = leave_to_groups(self._features, entries, groups, schema)
         reach = resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)
-        return add_groups(reach, groups)
+        return reach if groups is None else add_groups(reach, groups)
 
     def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
         options = self._options

@@ -18,6 +18,7 @@ from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
+from hardwood.threat.reach import read_codes
 from hardwood.verification import one_tree
 from hardwood.verification.answers import (
     FOUND,
@@ -264,7 +265,7 @@ def _cannot_leave(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach) -> n
     for feature in reach.categorical:
         allowed = reach.categories[feature]
         assert allowed is not None
-        own = np.nan_to_num(matrix[:, feature]).astype(np.intp)
+        own = read_codes(matrix[:, feature])
         still &= np.isnan(matrix[:, feature]) | (allowed[own].sum(axis=1) == 1)
     return still
 

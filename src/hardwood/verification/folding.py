@@ -30,50 +30,43 @@ class Folding:
     """How the columns of groups become one column each, after all columns that are in no group."""
 
     n_features: int
-    groups: tuple[GroupReach, ...]
+    groups: GroupReach
 
     @cached_property
     def kept(self) -> np.ndarray:
         """The positions of the columns that are in no group."""
-        grouped = np.concatenate([group.columns for group in self.groups])
-        return np.setdiff1d(np.arange(self.n_features), grouped)
+        return np.setdiff1d(np.arange(self.n_features), self.groups.grouped)
 
     def fold_rows(self, matrix: np.ndarray) -> np.ndarray:
-        """Return encoded rows with a code per group; NaN where all its values are missing, as there is no example."""
-        folded = np.empty((len(matrix), len(self.kept) + len(self.groups)))
-        folded[:, : len(self.kept)] = matrix[:, self.kept]
-        for k, group in enumerate(self.groups, start=len(self.kept)):
-            codes = group.read_codes(matrix).astype(np.float64)
-            codes[np.isnan(matrix[:, group.columns]).all(axis=1)] = np.nan
-            if (codes < 0.0).any():
-                raise ValueError(f"row {int((codes < 0.0).argmax())} has no category of a one-hot group")
-            folded[:, k] = codes
-        return folded
+        """Return encoded rows with a code per group."""
+        codes = self.groups.read_codes(matrix)
+        if (codes < 0).any():
+            raise ValueError(f"row {int((codes < 0).any(axis=1).argmax())} has no category of a one-hot group")
+        return np.hstack([matrix[:, self.kept], codes])
 
     def unfold_rows(self, folded: np.ndarray) -> np.ndarray:
         """Return rows with the columns of every group; NaN where the code is."""
         matrix = np.empty((len(folded), self.n_features))
         matrix[:, self.kept] = folded[:, : len(self.kept)]
-        for k, group in enumerate(self.groups, start=len(self.kept)):
-            group.write_codes(matrix, folded[:, k])
-            matrix[np.ix_(np.isnan(folded[:, k]), group.columns)] = np.nan
+        self.groups.write_codes(matrix, folded[:, len(self.kept) :])
         return matrix
 
     def fold_schema(self, schema: Schema) -> Schema:
         """Return the schema of folded rows: a group's labels are its codes."""
-        labels = [tuple(range(group.n_codes)) for group in self.groups]
+        labels = [tuple(range(n_codes)) for n_codes in self.groups.n_codes]
         kept = [schema.categories[j] for j in self.kept.tolist()]
         return Schema(len(kept) + len(labels), None, (*kept, *labels), schema.accepts_missing)
 
     def fold_reach(self, reach: Reach) -> Reach:
         """Return what the attacker can do to folded rows."""
+        assert reach.groups is not None
         rest = reach.select(self.kept)
-        still, whole, within = np.zeros(len(reach.groups)), rest.whole, rest.within
+        still, whole, within = np.zeros(len(reach.groups.columns)), rest.whole, rest.within
         return replace(
             rest,
             left=np.append(rest.left, still),
             right=np.append(rest.right, still),
-            categories=(*rest.categories, *(_add_unseen(group.allowed) for group in reach.groups)),
+            categories=(*rest.categories, *map(_add_unseen, reach.groups.allowed)),
             whole=None if whole is None or not whole.any() else np.append(whole, still > 0.0),
             within=None
             if within is None or np.isinf(within).all()
@@ -81,28 +74,23 @@ class Folding:
             share=None if rest.share is None else np.hstack([rest.share, [still, still]]),
             blank=None if rest.blank is None else np.append(rest.blank, still > 0.0),
             fill=None if rest.fill is None else np.append(rest.fill, still > 0.0),
-            groups=(),
+            groups=None,
         )
 
     def fold_weight(self, weight: np.ndarray) -> np.ndarray:
         """Return what a change by 1 costs in every column of folded rows; the columns of a group weigh the same."""
-        return np.append(weight[self.kept], [weight[group.columns[0]] for group in self.groups])
+        return np.append(weight[self.kept], [weight[columns[0]] for columns in self.groups.columns])
 
     def fold_ensemble(self, ensemble: TreeEnsemble) -> TreeEnsemble:
         """Return the ensemble of folded rows; the last one is kept with the ensemble."""
         last: list[tuple[list[list[int]], TreeEnsemble]] = ensemble.remember("last folded ensemble", lambda _: [])
-        key = [[*group.columns.tolist(), group.n_codes] for group in self.groups]
+        key = [[*columns.tolist(), n] for columns, n in zip(self.groups.columns, self.groups.n_codes, strict=True)]
         for known, folded in last:
             if known == key:
                 return folded
         folded = _fold_nodes(self, ensemble)
         last[:] = [(key, folded)]
         return folded
-
-
-def make_folding(reach: Reach) -> Folding:
-    """Return how the one-hot groups of an attacker are folded."""
-    return Folding(len(reach.left), reach.groups)
 
 
 class Folded(NamedTuple):
@@ -118,13 +106,13 @@ def fold(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> Folded | None:
 
     The last one is kept with the ensemble: whoever asks row by row repeats it every time.
     """
-    if isinstance(reach, PricedReach) or not reach.groups:
+    if isinstance(reach, PricedReach) or reach.groups is None:
         return None
     last: list[tuple[Reach, Folded]] = ensemble.remember("last folded", lambda _: [])
     for known, folded in last:
         if known is reach:
             return folded
-    folding = make_folding(reach)
+    folding = Folding(len(reach.left), reach.groups)
     folded = Folded(folding, folding.fold_ensemble(ensemble), folding.fold_reach(reach))
     last[:] = [(reach, folded)]
     return folded
@@ -151,16 +139,17 @@ def _fold_nodes(folding: Folding, ensemble: TreeEnsemble) -> TreeEnsemble:
     position[folding.kept] = np.arange(len(folding.kept))
     start = ensemble.category_start.copy()
     threshold, words = ensemble.threshold.copy(), [ensemble.category_words]
-    for k, group in enumerate(folding.groups, start=len(folding.kept)):
-        position[group.columns] = k
+    groups = zip(folding.groups.columns, folding.groups.n_codes, strict=True)
+    for k, (columns, n_codes) in enumerate(groups, start=len(folding.kept)):
+        position[columns] = k
         rank = np.full(folding.n_features, -1)
-        rank[group.columns] = np.arange(len(group.columns))
+        rank[columns] = np.arange(len(columns))
         nodes = np.flatnonzero(looks & (rank[ensemble.feature] >= 0))
         # Per column three sets: what goes left of a threshold below 0, from 0 to below 1, and from 1 on.
-        sets = np.zeros((len(group.columns), 3, group.n_codes + 1), dtype=bool)
-        sets[:, 1] = ~np.eye(len(group.columns), group.n_codes + 1, dtype=bool)
+        sets = np.zeros((len(columns), 3, n_codes + 1), dtype=bool)
+        sets[:, 1] = ~np.eye(len(columns), n_codes + 1, dtype=bool)
         sets[:, 2] = True
-        set_start, set_words = pack_sets(sets[..., 0].size, dict(enumerate(sets.reshape(-1, group.n_codes + 1))))
+        set_start, set_words = pack_sets(sets[..., 0].size, dict(enumerate(sets.reshape(-1, n_codes + 1))))
         kind = (threshold[nodes] >= 0.0).astype(np.intp) + (threshold[nodes] >= 1.0)
         start[nodes] = sum(map(len, words)) + set_start[3 * rank[ensemble.feature[nodes]] + kind]
         threshold[nodes] = 0.0
@@ -185,10 +174,11 @@ def _add_unseen(allowed: np.ndarray) -> np.ndarray:
 
 def check_group_weights(weight: np.ndarray, reach: Reach | PricedReach) -> None:
     """Refuse weights that differ within a group: a change of it is one change, which has one weight."""
-    for group in () if isinstance(reach, PricedReach) else reach.groups:
-        own = weight[group.columns]
+    groups = None if isinstance(reach, PricedReach) else reach.groups
+    for columns in () if groups is None else groups.columns:
+        own = weight[columns]
         if (own != own[0]).any():
             raise ValueError(
-                f"feature_weight: the columns {group.columns.tolist()} (counted from 0) are a one-hot group, whose "
+                f"feature_weight: the columns {columns.tolist()} (counted from 0) are a one-hot group, whose "
                 f"change is one change; give them the same weight, got {own.tolist()}"
             )

@@ -10,6 +10,7 @@ from hardwood.ensemble.tree_ensemble import LeafBoxes
 from hardwood.ensemble.whole_numbers import find_above
 from hardwood.progress import Progress
 from hardwood.threat import Reach
+from hardwood.threat.reach import read_codes
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
 
 # Rows at a time, so that their reachable leaves need not fit in memory all at once, and Ctrl-C is heard in between.
@@ -133,7 +134,7 @@ def _find_nearest(
         codes = boxes.allowed[feature][leaf]
         codes = codes & open_codes[:, first : first + codes.shape[1]]
         first += codes.shape[1]
-        own = np.nan_to_num(matrix[:, feature]).astype(np.intp)
+        own = read_codes(matrix[:, feature])
         stays = codes[np.arange(len(codes)), own] | np.isnan(matrix[:, feature])
         point[:, feature] = np.where(stays, matrix[:, feature], codes.argmax(axis=1))
     return point
