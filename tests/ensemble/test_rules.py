@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import RobustTreeClassifier, export_rules
+from hardwood import RobustTreeClassifier, as_ensemble, export_rules
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import pack_sets
 from hardwood.table import Schema
@@ -213,3 +214,17 @@ def test_bad_options(options, word):
 def test_a_model_that_is_not_fitted():
     with pytest.raises(TypeError, match="fitted"):
         export_rules(RobustTreeClassifier())
+
+
+def test_missing_values_are_where_the_rules_say():
+    """One split by a number, and one that only tells missing values apart."""
+    X = np.array([[1.0, np.nan], [2.0, 5.0], [6.0, np.nan], [np.nan, 5.0]] * 5)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, [0, 1, 0, 1] * 5)
+    assert export_rules(as_ensemble(tree)).splitlines() == [
+        "if feature 1 is there:",
+        "    predict 1 (probability 1, cover 50%)",
+        "if feature 1 is missing:",
+        "    predict 0 (probability 1, cover 50%)",
+    ]
+    tree = DecisionTreeClassifier(random_state=0).fit(X[:, :1], [0, 0, 1, 1] * 5)
+    assert export_rules(as_ensemble(tree)).splitlines()[::2] == ["if feature 0 <= 4:", "if feature 0 > 4 or missing:"]

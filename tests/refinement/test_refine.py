@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -261,6 +262,29 @@ class TestDoor:
         tree = DecisionTreeClassifier(max_depth=2).fit(holes, y)
         with pytest.raises(ValueError, match="row 3 has a missing value"):
             refine(tree, holes, y, 0.1)
+        with pytest.raises(ValueError, match="blank='all': refine knows attackers who move values only"):
+            refine(tree, X, y, ThreatModel(0.1, blank="all"))
+
+    @pytest.mark.parametrize("hides", [{}, {"blank": [0], "fill": "all"}])
+    def test_missing_values_of_relabelled_and_pruned_trees(self, numbers, hides):
+        """The classes of leaves are the best of all, and pruning without a price loses no more rows."""
+        X, y = numbers
+        generator = np.random.default_rng(0)
+        holes = np.where(generator.random(X.shape) < 0.2, np.nan, X)
+        tree = as_ensemble(DecisionTreeClassifier(max_depth=3, random_state=0).fit(holes, y))
+        threat = ThreatModel(0.3, **hides)
+        leaves = np.flatnonzero(tree.feature < 0)
+        best = 0.0
+        for labels in itertools.product([0, 1], repeat=len(leaves)):
+            value = tree.value.copy()
+            value[leaves] = np.eye(2)[list(labels)]
+            best = max(best, adversarial_accuracy(replace(tree, value=value), holes, y, threat))
+        relabelled = relabel(tree, holes, y, threat)
+        assert adversarial_accuracy(relabelled, holes, y, threat) == pytest.approx(best)
+        assert np.array_equal(relabelled.missing_left, tree.missing_left)
+        pruned = prune(relabelled, holes, y, threat, price=0.0)
+        assert adversarial_accuracy(pruned, holes, y, threat) >= best - 1e-12
+        assert prune(tree, holes, y, threat, price=3.0).n_leaves < tree.n_leaves
 
 
 @settings(max_examples=60)

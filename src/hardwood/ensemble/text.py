@@ -11,6 +11,8 @@ import numpy as np
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
 
 _INDENT = "    "
+# The threshold of a split that only parts what is missing from what is not.
+LARGEST = np.finfo(np.float64).max
 
 
 def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int | None = None) -> str:
@@ -34,7 +36,8 @@ def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int |
     str
         One line per condition and per leaf. A leaf names the class it predicts, the probability
         of that class and its cover: the share of the training weight that reached it. A category
-        that was never seen in training counts as ``not in`` the listed ones.
+        that was never seen in training counts as ``not in`` the listed ones. If values may be missing,
+        conditions say where those go.
 
     Examples
     --------
@@ -141,6 +144,23 @@ def _conditions(
     left_sets: dict[int, np.ndarray],
 ) -> tuple[str, str]:
     """What sends a row left at `node`, and what sends it right."""
+    sides = _compare(ensemble, node, digits_of, left_sets)
+    if not ensemble.schema.accepts_missing:
+        return sides
+    name, missing_left = ensemble.schema.name(int(ensemble.feature[node])), bool(ensemble.missing_left[node])
+    if ensemble.category_start[node] < 0 and ensemble.threshold[node] == LARGEST:  # every number is on the left
+        return f"{name} is there" + " or missing" * missing_left, f"{name} is missing"
+    left, right = sides
+    return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
+
+
+def _compare(
+    ensemble: TreeEnsemble,
+    node: int,
+    digits_of: dict[int, int],
+    left_sets: dict[int, np.ndarray],
+) -> tuple[str, str]:
+    """What sends a value that is there left at `node`, and what sends it right."""
     feature = int(ensemble.feature[node])
     name = ensemble.schema.name(feature)
     if ensemble.category_start[node] < 0:

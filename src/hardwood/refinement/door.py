@@ -22,9 +22,20 @@ class Training(NamedTuple):
 
 
 def read_training(
-    model: Any, X: Any, y: Any, threat: Any, rho: Any, sample_weight: Any, *, several: bool = False
+    model: Any,
+    X: Any,
+    y: Any,
+    threat: Any,
+    rho: Any,
+    sample_weight: Any,
+    *,
+    several: bool = False,
+    missing: bool = False,
 ) -> Training:
-    """Read a model, which may have several trees if `several`, a table, labels, weights and the attacker."""
+    """Read a model, which may have several trees if `several`, a table, labels, weights and the attacker.
+
+    missing : whether values may be missing, and be blanked and filled by the attacker.
+    """
     words = _read_threat(model, threat)
     question = read_question(model, X, y, words)
     ensemble, matrix, words = question.ensemble, question.matrix, question.threat
@@ -37,10 +48,14 @@ def read_training(
     if not len(matrix):
         raise ValueError("X: expected at least one row")
     is_missing = np.isnan(matrix).any(axis=1)
-    if is_missing.any():
-        raise ValueError(f"X: row {int(is_missing.argmax())} has a missing value; trees are improved on complete rows")
-    if question.reach.blank is not None:
-        raise ValueError(f"blank={words.blank!r}: trees are improved against attackers who move values; leave it out")
+    if is_missing.any() and not missing:
+        raise ValueError(
+            f"X: row {int(is_missing.argmax())} has a missing value; refine takes complete rows, relabel and prune any"
+        )
+    if question.reach.blank is not None and not missing:
+        raise ValueError(
+            f"blank={words.blank!r}: refine knows attackers who move values only; relabel and prune know it"
+        )
     ensemble = floor_thresholds(ensemble, question.reach.whole)
     weight = read_weight(sample_weight, len(matrix))
     share = check_number("rho", rho, 0.0, 1.0)

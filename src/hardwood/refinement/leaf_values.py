@@ -53,11 +53,14 @@ def weigh_nodes(ensemble: TreeEnsemble, leaf_class: np.ndarray, rows: Rows) -> n
     return weight
 
 
-def fill_values(ensemble: TreeEnsemble, leaf_class: np.ndarray, rows: Rows) -> TreeEnsemble:
+def fill_values(
+    ensemble: TreeEnsemble, leaf_class: np.ndarray, rows: Rows, *, keep_missing: bool = False
+) -> TreeEnsemble:
     """Return a tree whose leaves predict the classes they are given (an entry per node), with class shares.
 
     A leaf may be given the class of fewer of its rows, because the others are lost in other leaves anyway. It then
-    says its class with a share just above one half.
+    says its class with a share just above one half. Missing values go to the child that more weight goes to, or with
+    `keep_missing` where they went before.
     """
     weight = weigh_nodes(ensemble, leaf_class, rows)
     cover = weight.sum(axis=1)
@@ -77,7 +80,7 @@ def fill_values(ensemble: TreeEnsemble, leaf_class: np.ndarray, rows: Rows) -> T
         ensemble,
         value=value,
         cover=cover,
-        missing_left=heavier_left,
+        missing_left=ensemble.missing_left if keep_missing else heavier_left,
         precision="float64",
         divisor=1.0,
         cut=0.0,

@@ -32,7 +32,7 @@ def prune(
     model : fitted classifier of a single tree and two classes
         Anything :func:`as_ensemble` takes.
     X : table of shape (n_samples, n_features)
-        The rows that count; without missing values.
+        The rows that count; with missing values if the model takes them.
     y : array-like of labels
     threat : ThreatModel or any of its spellings, or None
         None: what the model was trained against, which hardwood's own estimators know.
@@ -61,7 +61,7 @@ def prune(
     >>> tree.get_n_leaves(), pruned.get_n_leaves()
     (205, 8)
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight)
+    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, missing=True)
     price = check_number("price", price, 0.0)
     steps = _find_path(ensemble, rows)
     best = min(range(len(steps)), key=lambda k: (steps[k].loss + price * steps[k].n_leaves, steps[k].n_leaves))
@@ -99,7 +99,7 @@ def pruning_path(
     >>> path.prices.round(2).tolist(), path.losses.tolist(), path.n_leaves.tolist()
     ([0.0, 1.0, 2.33], [73.0, 74.0, 81.0], [5, 4, 1])
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight)
+    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, missing=True)
     steps = _find_path(ensemble, rows)
     prices, kept = [0.0], [min(steps, key=lambda step: (step.loss, step.n_leaves))]
     while True:
@@ -257,4 +257,4 @@ def _cut(ensemble: TreeEnsemble, steps: list[_Step], rows: Rows) -> TreeEnsemble
         missing_left=ensemble.missing_left[number],
         category_start=np.where(is_leaf, -1, ensemble.category_start[number]),
     )
-    return fill_values(pruned, label[number], rows)
+    return fill_values(pruned, label[number], rows, keep_missing=ensemble.schema.accepts_missing)

@@ -39,7 +39,7 @@ def relabel(
     model : fitted classifier of two classes
         Anything :func:`as_ensemble` takes. Several trees are relabelled each by itself, see the notes.
     X : table of shape (n_samples, n_features)
-        The rows that count; without missing values.
+        The rows that count; with missing values if the model takes them.
     y : array-like of labels
     threat : ThreatModel or any of its spellings, or None
         None: what the model was trained against, which hardwood's own estimators know.
@@ -78,9 +78,11 @@ def relabel(
     0.441
     0.746
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, several=True)
+    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, several=True, missing=True)
     if ensemble.n_trees == 1:
-        return hand_back(model, fill_values(ensemble, find_labels(ensemble, rows), rows))
+        keep_missing = ensemble.schema.accepts_missing
+        labels = find_labels(ensemble, rows)
+        return hand_back(model, fill_values(ensemble, labels, rows, keep_missing=keep_missing))
     if ensemble.link != "probability" or ensemble.value.shape[1] != 2:
         raise ValueError(f"model: its trees add up to a {ensemble.link}, so that a leaf has no class to change")
     settings = ask.AskSettings(
