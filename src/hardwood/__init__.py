@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         HardenedClassifier,
         OptimalRobustTreeClassifier,
         RobustTreeClassifier,
+        RobustTreeRegressor,
         TreantClassifier,
     )
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
@@ -31,6 +32,7 @@ __all__ = [
     "OneHotGroup",
     "OptimalRobustTreeClassifier",
     "RobustTreeClassifier",
+    "RobustTreeRegressor",
     "RobustnessReport",
     "ThreatModel",
     "TreantClassifier",
@@ -63,6 +65,7 @@ _HOME = {
     "OneHotGroup": "threat",
     "OptimalRobustTreeClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
+    "RobustTreeRegressor": "estimators",
     "RobustnessReport": "results",
     "ThreatModel": "threat",
     "TreantClassifier": "estimators",

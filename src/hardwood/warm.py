@@ -48,6 +48,14 @@ def _warm_binned() -> None:
         RobustTreeClassifier(threat=0.1, max_bins=4).fit(_X, _Y, weight)
 
 
+def _warm_regression() -> None:
+    from hardwood.estimators import RobustTreeRegressor
+
+    for criterion in ("squared_error", "absolute_error"):
+        for weight in (None, _WEIGHT):
+            RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
+
+
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.grow.exact import LARGE_NODE
@@ -158,6 +166,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "predict": _warm_predict,
         "fit": _warm_fit,
         "binned": _warm_binned,
+        "regression": _warm_regression,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "chen": _warm_chen,
@@ -178,10 +187,10 @@ def warm_up(*work: str) -> None:
     Parameters
     ----------
     *work : str
-        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "threads" (the same exactly, by
-        several threads), "categories", "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one
-        tree", "ensembles" (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By
-        default, everything.
+        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "regression", "threads" (the same
+        exactly, by several threads), "categories", "chen", "treant" (other ways to fit), "refine", "optimal" (better
+        ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with
+        costs). By default, everything.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int |
     tree : int, default=0
         Which tree of the ensemble.
     digits : int, default=4
-        Significant digits of thresholds and probabilities. A feature whose thresholds would
+        Significant digits of thresholds, probabilities and predicted numbers. A feature whose thresholds would
         print alike gets as many more as tell them apart, and the part before the decimal point
         is never rounded.
     max_depth : int, optional
@@ -35,7 +35,8 @@ def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int |
     -------
     str
         One line per condition and per leaf. A leaf names the class it predicts, the probability
-        of that class and its cover: the share of the training weight that reached it. A category
+        of that class and its cover: the share of the training weight that reached it; a leaf of a
+        regression, the number it predicts (of several trees, what it adds) and its cover. A category
         that was never seen in training counts as ``not in`` the listed ones. If values may be missing,
         conditions say where those go.
 
@@ -182,6 +183,10 @@ def _label(category: Any) -> str:
 
 
 def _leaf(ensemble: TreeEnsemble, root: int, node: int, digits: int) -> str:
+    if ensemble.classes is None:
+        # What a tree says if it stands alone; of several trees, what it adds.
+        value = ensemble.node_output[node, 0] if ensemble.n_trees == 1 else ensemble.value[node, 0] / ensemble.divisor
+        return f"predict {_number(float(value), digits)} (cover {_cover(ensemble, root, node)})"
     output = ensemble.value[node] + ensemble.base_score
     winner = ensemble.node_class[node]
     # A tree of a forest holds its share of the average: normalised, it is that tree's own vote.

@@ -2,7 +2,14 @@
 
 from hardwood.estimators.hardened import HardenedClassifier
 from hardwood.estimators.optimal import OptimalRobustTreeClassifier
+from hardwood.estimators.regressor import RobustTreeRegressor
 from hardwood.estimators.treant import TreantClassifier
 from hardwood.estimators.tree import RobustTreeClassifier
 
-__all__ = ["HardenedClassifier", "OptimalRobustTreeClassifier", "RobustTreeClassifier", "TreantClassifier"]
+__all__ = [
+    "HardenedClassifier",
+    "OptimalRobustTreeClassifier",
+    "RobustTreeClassifier",
+    "RobustTreeRegressor",
+    "TreantClassifier",
+]

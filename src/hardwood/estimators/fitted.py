@@ -1,4 +1,4 @@
-"""What estimators know once they are fitted, and what every classifier of a single tree can then do."""
+"""What estimators know once they are fitted, and what every estimator of a single tree can then do."""
 
 from copy import copy
 from typing import Any, Self
@@ -21,20 +21,17 @@ def keep_columns(estimator: Any, schema: Schema) -> None:
         del estimator.feature_names_in_
 
 
-class FittedTree:
-    """Predictions and facts of one fitted tree: for classifiers that keep it in `ensemble_`."""
+class SingleTree:
+    """Predictions and facts of one fitted tree: for estimators that keep it in `ensemble_`."""
 
     ensemble_: TreeEnsemble
-    classes_: np.ndarray
     threat_: ThreatModel
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    def _keep(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
+    def _store(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
         """Store what was grown. Only once nothing can fail any more: a fit that fails leaves an estimator as it was."""
-        assert ensemble.classes is not None
         self.ensemble_ = ensemble
-        self.classes_ = ensemble.classes
         self.threat_ = threat
         keep_columns(self, ensemble.schema)
         return self
@@ -53,17 +50,8 @@ class FittedTree:
         return self.ensemble_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class label of every row."""
+        """Return the predicted class label, or number, of every row."""
         return self._fitted_on(X).predict(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities: each leaf's class shares among the training rows, as the attacker moved them."""
-        return self._fitted_on(X).predict_proba(X)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the id of the leaf each row ends in."""
@@ -82,6 +70,27 @@ class FittedTree:
         """Return the number of leaves."""
         check_is_fitted(self)
         return self.ensemble_.n_leaves
+
+
+class FittedTree(SingleTree):
+    """What classifiers of one tree can do beyond that."""
+
+    classes_: np.ndarray
+
+    def _keep(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
+        """Store what was grown; see `_store`."""
+        assert ensemble.classes is not None
+        self.classes_ = ensemble.classes
+        return self._store(ensemble, threat)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities: each leaf's class shares among the training rows, as the attacker moved them."""
+        return self._fitted_on(X).predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -100,11 +100,13 @@ def check_size_limits(estimator: Any, n_rows: int) -> SizeLimits:
     )
 
 
-def check_grow_options(estimator: Any, n_rows: int, n_features: int) -> GrowOptions:
+def check_grow_options(
+    estimator: Any, n_rows: int, n_features: int, criteria: Collection[str] = tuple(CRITERIA)
+) -> GrowOptions:
     """Read the growing parameters of a robust tree for a table of this size."""
     max_leaf_nodes = check_optional_integer("max_leaf_nodes", estimator.max_leaf_nodes, 2)
     return GrowOptions(
-        criterion=check_choice("criterion", estimator.criterion, CRITERIA),
+        criterion=check_choice("criterion", estimator.criterion, criteria),
         rho=check_number("rho", estimator.rho, 0.0, 1.0),
         size=check_size_limits(estimator, n_rows),
         min_impurity_decrease=check_number("min_impurity_decrease", estimator.min_impurity_decrease, 0.0),

@@ -1,0 +1,61 @@
+"""Reading what a regressor is to learn from: a table, a number per row, and weights."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from hardwood.grow.regression import RegressionProblem
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+
+
+def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
+    """Read a table, numbers and weights as the parameters of a tree say."""
+    threat = ThreatModel.coerce(estimator.threat)
+    schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
+    if schema.categorical:
+        raise ValueError(
+            f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
+            "only: encode the column (sklearn.preprocessing.OneHotEncoder), or leave it out"
+        )
+    matrix = schema.encode(X)
+    threat = threat.settle(X, matrix, schema)
+    target = read_numbers(y, len(matrix))
+    if sample_weight is not None:
+        matrix, target, sample_weight = weigh_rows(matrix, target, sample_weight)
+    return RegressionProblem(matrix, target, sample_weight, schema, threat)
+
+
+def read_numbers(y: Any, n_rows: int) -> np.ndarray:
+    """Return the target as an array of numbers that is as long as the table."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    column = column_or_1d(y, warn=True)
+    if column.dtype.kind not in "biuf":
+        try:
+            column = column.astype(np.float64)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"y: expected numbers, got {column.dtype} such as {column.tolist()[0]!r}; for classes there is "
+                "RobustTreeClassifier"
+            ) from None
+    assert_all_finite(column, input_name="y")
+    if len(column) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(column)}"
+        )
+    return np.asarray(column, dtype=np.float64)
+
+
+def weigh_rows(matrix: np.ndarray, target: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check the weights and drop rows that have none."""
+    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
+    if (weight < 0.0).any():
+        row = int((weight < 0.0).argmax())
+        raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
+    kept = weight > 0.0
+    if not kept.any():
+        raise ValueError("sample_weight: no row has a positive weight")
+    return (matrix, target, weight) if kept.all() else (matrix[kept], target[kept], weight[kept])

@@ -1,0 +1,139 @@
+"""The robust regression tree as a scikit-learn regressor."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from hardwood.estimators.fitted import SingleTree
+from hardwood.estimators.numbers import read_regression
+from hardwood.estimators.parameters import check_grow_options
+from hardwood.grow.regression import ERRORS, grow_regression
+
+
+class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
+    """A regression tree whose predictions hold up against adversarial examples.
+
+    Every split is chosen by the error that is left after an attacker, who may move each row within the threat model,
+    has sent every row to the side that hurts it more; rows go down the tree as the attacker would send them. What the
+    attacker can do to a split is found exactly. With an empty threat model it is an ordinary CART tree. A node that no
+    split improves under attack is a leaf.
+
+    Parameters
+    ----------
+    threat : ThreatModel, number, str, list, dict or None, default=None
+        What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
+        spelling. None: nothing.
+    criterion : {"squared_error", "absolute_error"}, default="squared_error"
+        What a prediction that is off costs. Leaves predict the mean of their rows, as the attacker moved them, or the
+        median.
+    rho : float in [0, 1], default=1.0
+        The share of attackers who attack. 1 guards against all of them, 0 gives the natural tree. Each row counts as a
+        part `rho` that moves wherever it can and a part `1 - rho` that never does.
+    max_depth : int or None, default=None
+        No limit if None; there is no recursion to run out of.
+    min_samples_split : int or float, default=2
+        How many rows (or what share of them) a node needs to be split.
+    min_samples_leaf : int or float, default=1
+        How many rows each child needs, as the attacker sends them. A split that violates it is passed over; the node
+        may still be split elsewhere. Rows are counted, not their weights; with `0 < rho < 1` parts of rows.
+    min_impurity_decrease : float, default=0.0
+        The least decrease of the error under attack, weighted by the node's share of the training weight.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features a node tries, drawn at random; more if none of them can split the node.
+    max_leaf_nodes : int or None, default=None
+        The most leaves a tree may have: nodes are then split in the order of their gain. No limit if None.
+    categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
+        Which columns are categorical; "from_dtype": those of a pandas or polars type for categories. This tree takes
+        numbers only: a table with such a column is refused.
+    random_state : int, RandomState or None, default=None
+        Draws the features when `max_features` is less than all. Nothing else is random.
+    n_jobs : int or None, default=None
+        Threads that sort the features. The tree does not depend on it.
+
+    Attributes
+    ----------
+    ensemble_ : TreeEnsemble
+        The tree itself.
+    threat_ : ThreatModel
+        The threat model the tree was grown against.
+    feature_importances_ : ndarray of shape (n_features,)
+        Each feature's share of the error that the splits take away under attack.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if the table has them.
+
+    Notes
+    -----
+    *What counts as equal* is as in :class:`RobustTreeClassifier`: values that differ by rounding only are not parted,
+    and of equally good splits (to 34 significant bits of their gain) the first is taken, by feature, then by threshold.
+    So the tree does not depend on the order of the rows.
+
+    *Rows that do not care.* At the attacker's best answer to a split, rows at the midpoint of both predictions are hurt
+    equally on both sides, and the worst case may divide them. They go down together, to the side of most of them.
+
+    Examples
+    --------
+    >>> from hardwood import RobustTreeRegressor
+    >>> X, y = [[0.0], [1.0], [2.0], [6.0], [7.0]], [1.0, 1.0, 2.0, 8.0, 8.0]
+    >>> RobustTreeRegressor(threat=1.0, max_depth=1).fit(X, y).predict([[3.9], [4.1]]).round(2).tolist()
+    [1.33, 8.0]
+    """
+
+    feature_importances_: np.ndarray
+
+    def __init__(
+        self,
+        threat: Any = None,
+        *,
+        criterion: str = "squared_error",
+        rho: float = 1.0,
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_impurity_decrease: float = 0.0,
+        max_features: int | float | str | None = None,
+        max_leaf_nodes: int | None = None,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.threat = threat
+        self.criterion = criterion
+        self.rho = rho
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
+            In the units the threat model speaks of; nothing has to be scaled.
+        y : array-like of shape (n_samples,)
+            Numbers.
+        sample_weight : array-like of shape (n_samples,) or None
+            A weight of 2 counts as the row twice, a weight of 0 as no row. `min_samples_split` and `min_samples_leaf`
+            count rows, whatever they weigh.
+
+        Returns
+        -------
+        self
+        """
+        problem = read_regression(self, X, y, sample_weight)
+        reach = problem.threat.resolve(problem.schema)
+        options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
+        tree = grow_regression(problem, reach, options)
+        self._store(tree.ensemble, problem.threat)
+        saved = tree.saved.sum()
+        self.feature_importances_ = tree.saved / saved if saved > 0.0 else tree.saved
+        return self

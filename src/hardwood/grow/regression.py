@@ -1,0 +1,114 @@
+"""Growing one robust regression tree.
+
+A split is judged by the error that is left once an attacker has moved every row to the side that hurts it more. With
+leaf values `a` and `b`, rows that are surely left (`hi <= t`), surely right (`lo > t`) and movable, the attacker leaves
+
+    min over a, b of   sum_left f_i(a) + sum_right f_i(b) + sum_movable max(f_i(a), f_i(b))
+
+of the error `f_i(v)`, `(y_i - v)^2` or `|y_i - v|`. That is convex in the values and, the other way round, concave in
+what is moved, so every move bounds it from one side and every pair of values from the other, and where they meet both
+are optimal. At the optimum movable rows on one side of the midpoint `c = (a + b) / 2` go left, the others right, and
+rows go down the tree like that. `_kernels.grow.numbers` finds `c`; `rho` is as in `grow/tree.py`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.grow.nodes import Limits
+from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.building import Nodes, assemble
+from hardwood.ensemble.whole_numbers import floor_thresholds
+from hardwood.grow.exact import GAIN_SLACK
+from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
+from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
+from hardwood.grow.workers import hire
+from hardwood.table import Schema
+from hardwood.threat import Reach, ThreatModel
+
+ERRORS = ("squared_error", "absolute_error")
+
+
+@dataclass(frozen=True)
+class RegressionProblem:
+    """Rows with numbers, what they weigh, and what an attacker may do to them."""
+
+    X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing
+    target: np.ndarray  # float64 per row
+    sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
+    schema: Schema
+    threat: ThreatModel
+
+
+class GrownTree(NamedTuple):
+    """A regression tree, and what each feature has taken off the error under attack."""
+
+    ensemble: TreeEnsemble
+    saved: np.ndarray  # float64 per feature
+
+
+def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> GrownTree:
+    """Grow one robust regression tree; `reach` is what the problem's threat means for its table."""
+    roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
+    weights, units = weigh_roster(roster, problem.sample_weight)
+    # Numbers of moderate size, so that squares do not overflow: a power of two changes no bit of them.
+    unit = math.ldexp(1.0, math.frexp(float(np.abs(problem.target).max()))[1])
+    target = problem.target[roster.row] / unit
+    squared = options.criterion == "squared_error"
+    limits = _make_limits(options, float(roster.weight.sum()), unit)
+    with hire(options.n_threads) as workers:
+        samples = sort_ends(problem.X, reach, roster, workers)
+    nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
+    threshold = find_thresholds(nodes, problem.X, reach, roster)
+    return _harvest(nodes, threshold, problem, reach, unit, units.weight)
+
+
+def _make_limits(options: GrowOptions, weight: float, unit: float) -> Limits:
+    """Return the limits as the kernels take them; errors are counted in units, and by weight."""
+    size = options.size
+    least = options.min_impurity_decrease / unit
+    least = least / unit if options.criterion == "squared_error" else least
+    return Limits(
+        criterion=ERRORS.index(options.criterion),
+        max_depth=size.max_depth,
+        min_split=size.min_samples_split - ROW_TOLERANCE,
+        min_leaf=size.min_samples_leaf - ROW_TOLERANCE,
+        min_gain=least * weight * GAIN_SLACK,
+        max_features=options.max_features,
+        max_leaves=UNLIMITED if options.max_leaf_nodes is None else options.max_leaf_nodes,
+        best_first=options.max_leaf_nodes is not None,
+    )
+
+
+def _harvest(
+    nodes: np.ndarray,
+    threshold: np.ndarray,
+    problem: RegressionProblem,
+    reach: Reach,
+    unit: float,
+    weight_unit: float,
+) -> GrownTree:
+    """Return the finished tree, without what only growing needed."""
+    left = nodes["left"]
+    cover = nodes["weight"] * weight_unit
+    ensemble = assemble(
+        Nodes(
+            size=np.array([len(nodes)]),
+            feature=nodes["feature"],
+            threshold=threshold,
+            left=left,
+            right=left + 1,
+            value=nodes["value"][:, None] * unit,
+            cover=cover,
+            missing_left=cover[left] >= cover[left + 1],  # of leaves, nonsense that nobody reads
+        ),
+        problem.schema,
+        base_score=np.zeros(1),
+        link="value",
+        classes=None,
+    )
+    inner = left >= 0
+    saved = np.bincount(nodes["feature"][inner], nodes["gain"][inner], minlength=problem.schema.n_features)
+    return GrownTree(floor_thresholds(ensemble, reach.whole), saved)
