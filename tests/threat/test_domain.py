@@ -1,5 +1,6 @@
 """Which values exist: whole numbers, and domains."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,3 +185,74 @@ def test_very_large_whole_numbers() -> None:
     result = attack(model, [[far]], [0], ThreatModel("<>", whole_numbers=[0]))
     assert result.found.all()
     assert result.distance.tolist() == [6.0]
+
+
+class TestFromData:
+    TABLE = pd.DataFrame({"n": [2, 7, 4], "x": [0.5, np.nan, 2.5], "c": pd.Categorical(["a", "b", "a"])})
+
+    def settle(self, threat: ThreatModel) -> ThreatModel:
+        schema = replace(Schema.from_table(self.TABLE.assign(x=0.0)), accepts_missing=True)
+        return threat.settle(self.TABLE, schema.encode(self.TABLE), schema)
+
+    def test_the_range_of_the_columns(self) -> None:
+        threat = ThreatModel("<>", within="from_data")
+        settled = self.settle(threat)
+        assert threat.within == "from_data"
+        assert settled.within == {"n": (2.0, 7.0, "from_data"), "x": (0.5, 2.5, "from_data")}
+        assert self.settle(settled) is settled
+        assert self.settle(ThreatModel(1, within=("from_data", 0.1))).within["n"] == (1.5, 7.5, "from_data")
+        one = ThreatModel(1, within={"x": ("from_data", 0.5), "n": (0, 9)})
+        assert self.settle(one).within == {"x": (-0.5, 3.5, "from_data"), "n": (0.0, 9.0)}
+
+    def test_a_margin_ends_at_whole_numbers(self) -> None:
+        settled = self.settle(ThreatModel("<>", within=("from_data", 0.3)))
+        reach = settled.resolve(Schema(3, ("n", "x", "c"), (None, None, ("a", "b"))))
+        low, high = reach.box(np.array([[4.0, 1.0, 0.0]]), None)
+        assert (low[0, 0], high[0, 0]) == (1.0, 8.0)
+
+    @pytest.mark.parametrize(
+        "within",
+        ["from_data", ("from_data", 0.1), {"n": "from_data", "x": ["from_data", 0.25]}, {"x": (0, 3, "from_data")}],
+    )
+    def test_words_come_back(self, within: Any) -> None:
+        threat = ThreatModel(1, within=within)
+        for words in (threat, self.settle(threat)):
+            assert ThreatModel.parse(words.to_toml()) == words
+            assert ThreatModel(words, "a").within == words.within == words.scaled(2.0).within
+        assert ThreatModel(1, within=("from_data", 0)) == ThreatModel(1, within="from_data")
+
+    def test_rows_beyond_what_was_seen_are_no_error(self) -> None:
+        """Almost every test table has a row beyond the training table: it can be moved back, and not further out."""
+        X = np.array([[0.0], [1.0], [3.0], [4.0]])
+        model = RobustTreeClassifier(ThreatModel(0.9, within="from_data")).fit(X, [0, 0, 1, 1])
+        assert model.threat_ == ThreatModel(0.9, within={0: (0, 4, "from_data")})
+        assert model.threat_.contains([[5.0]] * 3, [[4.5], [5.0], [5.5]]).tolist() == [True, True, False]
+        assert attack(model, [[5.0]], [1], model.threat_).found.tolist() == [False]
+
+    def test_rules_and_empty_columns_are_passed_over(self) -> None:
+        threat = ThreatModel({"x": 1}, rules=[AttackRule("n", add=1)], budget=1, within="from_data")
+        assert self.settle(threat).within == {"x": (0.5, 2.5, "from_data")}
+        X = np.array([[np.nan, 1.0], [np.nan, 2.0]])
+        schema = replace(Schema.numeric(2), accepts_missing=True)
+        assert ThreatModel(1, within="from_data").settle(X, X, schema).within == {1: (1.0, 2.0, "from_data")}
+
+    @pytest.mark.parametrize(
+        ("within", "message"),
+        [
+            (("from_data", -0.1), "within: the margin -0.1: expected a share >= 0"),
+            ({"x": ("from_data", "a")}, "within for column 'x': the margin 'a': expected a share"),
+            ("from_dta", "within='from_dta': expected a dict"),
+            ({"x": "from_dta"}, "within for column 'x': 'from_dta' is not a pair"),
+            ({"x": (0, 1, "seen")}, "within for column 'x': .* is not a pair"),
+        ],
+    )
+    def test_words_that_mean_nothing(self, within: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            ThreatModel(1, within=within)
+
+    def test_a_table_is_needed(self) -> None:
+        for within in ("from_data", {0: "from_data"}):
+            with pytest.raises(ValueError, match="'from_data' is left to a table"):
+                ThreatModel(1, within=within).resolve(Schema.numeric(1))
+        with pytest.raises(ValueError, match="within: column 'c' is categorical"):
+            self.settle(ThreatModel(1, within={"c": "from_data"}))

@@ -1,7 +1,7 @@
 """Which values of a column exist: whole numbers only, between a smallest and a largest one."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any
 
@@ -16,7 +16,12 @@ from hardwood.threat.spelling import plain
 FROM_DTYPE = "from_dtype"
 # Columns, or the words above.
 WholeNumbers = tuple[Label, ...] | str
-Within = dict[Label, tuple[float, float]]
+FROM_DATA = "from_data"
+# A domain is (smallest, largest); with the words above after it, it was seen in a table rather than said.
+Domain = tuple[float, float] | tuple[float, float, str]
+# Before a table has been seen: the words alone, or with a margin; for all columns, or instead of a domain.
+Unseen = str | tuple[str, float]
+Within = dict[Label, Any] | Unseen
 
 
 def read_whole_numbers(columns: Any) -> WholeNumbers:
@@ -33,18 +38,41 @@ def read_whole_numbers(columns: Any) -> WholeNumbers:
 
 
 def read_within(within: Any) -> Within:
-    """Return the smallest and the largest value of columns."""
+    """Return the smallest and the largest value of columns, or that a table is to say."""
     if within is None:
         return {}
+    unseen = _read_unseen(within, "within")
+    if unseen is not None:
+        return unseen
     if not callable(getattr(within, "items", None)):
-        raise ValueError(f"within={within!r}: expected a dict {{column: (smallest, largest)}}")
-    domains: Within = {}
-    for key, pair in within.items():
+        raise ValueError(
+            f"within={within!r}: expected a dict {{column: (smallest, largest)}}, 'from_data' or ('from_data', margin)"
+        )
+    domains: dict[Label, Any] = {}
+    for key, domain in within.items():
         column = _read_column(key, "within")
         if str(column) in map(str, domains):
             raise ValueError(f"within: column {column!r} is given more than once")
-        domains[column] = _read_pair(pair, f"within for column {column!r}")
+        where = f"within for column {column!r}"
+        unseen = _read_unseen(domain, where)
+        domains[column] = _read_domain(domain, where) if unseen is None else unseen
     return domains
+
+
+def _read_unseen(value: Any, where: str) -> Unseen | None:
+    """Return the words by which a table is to say, with a margin that is not 0; None if it is something else."""
+    if isinstance(value, str) and value == FROM_DATA:
+        return FROM_DATA
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or value[0] != FROM_DATA:
+        return None
+    margin = plain(value[1])
+    if isinstance(margin, bool) or not isinstance(margin, Real) or not 0.0 <= float(margin) < math.inf:
+        raise ValueError(f"{where}: the margin {margin!r}: expected a share >= 0 of the range of the column")
+    return (FROM_DATA, float(margin)) if margin else FROM_DATA
+
+
+def _is_unseen(domain: Any) -> bool:
+    return domain == FROM_DATA or (isinstance(domain, tuple) and domain[0] == FROM_DATA)
 
 
 def _read_column(value: Any, where: str) -> Label:
@@ -52,6 +80,12 @@ def _read_column(value: Any, where: str) -> Label:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ValueError(f"{where}: {value!r} is neither a column name nor an index")
     return value
+
+
+def _read_domain(domain: Any, where: str) -> Domain:
+    if isinstance(domain, (list, tuple)) and len(domain) == 3 and domain[2] == FROM_DATA:
+        return *_read_pair(domain[:2], where), FROM_DATA
+    return _read_pair(domain, where)
 
 
 def _read_pair(pair: Any, where: str) -> tuple[float, float]:
@@ -68,12 +102,37 @@ def _read_pair(pair: Any, where: str) -> tuple[float, float]:
     return low + 0.0, high + 0.0
 
 
+def see_domains(within: Within, matrix: np.ndarray, schema: Schema, ruled: Collection[str]) -> Within:
+    """Return the domains with those that a table is to say as numbers; the same object if there are none.
+
+    Where all columns are meant, those that have rules are passed over, and so are those without any value.
+    """
+    if not isinstance(within, dict):
+        keys = [schema.key(j) for j in range(schema.n_features) if schema.categories[j] is None]
+        everywhere: dict[Label, Any] = {key: within for key in keys if str(key) not in ruled}
+        return see_domains(everywhere, matrix, schema, ruled)
+    seen = {column: _see_domain(domain, column, matrix, schema) for column, domain in within.items()}
+    return {column: domain for column, domain in seen.items() if domain is not None} if seen != within else within
+
+
+def _see_domain(domain: Any, column: Label, matrix: np.ndarray, schema: Schema) -> Any:
+    if not _is_unseen(domain):
+        return domain
+    values = matrix[:, _find_position(column, schema, "within")]
+    if np.isnan(values).all():
+        return None
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    margin = 0.0 if isinstance(domain, str) else domain[1] * (high - low)
+    return low - margin, high + margin, FROM_DATA
+
+
 def read_dtypes(X: Any, schema: Schema, domains: Within) -> tuple[tuple[Label, ...], Within]:
     """Return the columns of a DataFrame whose types hold whole numbers or truth values, and the domains.
 
     A truth value is 0 or 1, unless its domain is said. An array has no such columns.
     """
     found = [column for column in find_whole_columns(X) if schema.categories[column.position] is None]
+    assert isinstance(domains, dict)
     truths = {schema.key(column.position): (0.0, 1.0) for column in found if column.most == 1.0}
     said = set(map(str, domains))
     domains = domains | {column: pair for column, pair in truths.items() if str(column) not in said}
@@ -90,12 +149,19 @@ def place_whole(columns: WholeNumbers, schema: Schema) -> np.ndarray | None:
     return whole
 
 
-def place_within(domains: Within, schema: Schema, whole: np.ndarray | None) -> np.ndarray | None:
-    """Return the smallest and the largest value of each feature, whole where the feature is; None if all exist."""
+def place_within(domains: Within, schema: Schema, whole: np.ndarray | None, *, seen: bool = True) -> np.ndarray | None:
+    """Return the smallest and the largest value of each feature, whole where the feature is; None if all exist.
+
+    seen : whether domains that were only seen in a table count.
+    """
     if not domains:
         return None
+    if not isinstance(domains, dict) or any(map(_is_unseen, domains.values())):
+        raise ValueError("within: 'from_data' is left to a table, and here is none; give numbers, or call settle first")
     within = np.repeat([[-np.inf], [np.inf]], schema.n_features, axis=1)
-    for column, (low, high) in domains.items():
+    for column, (low, high, *source) in domains.items():
+        if source and not seen:
+            continue
         j = _find_position(column, schema, "within")
         is_whole = whole is not None and whole[j]
         within[:, j] = (np.ceil(low), np.floor(high)) if is_whole else (low, high)

@@ -22,6 +22,7 @@ from hardwood.threat.domain import (
     read_dtypes,
     read_whole_numbers,
     read_within,
+    see_domains,
 )
 from hardwood.threat.group_finding import find_in_matrix
 from hardwood.threat.groups import (
@@ -118,7 +119,7 @@ class Options:
                 raise ValueError(f"{name}: attack rules say nothing about missing values; leave it out")
             check_not_grouped(getattr(self, name), name, self.groups)
         ruled = {str(rule.feature) for rule in self.rules}
-        for column in self.within:
+        for column in self.within if isinstance(self.within, dict) else ():
             if str(column) in ruled:
                 raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
         if self.rules and self.groups:
@@ -161,12 +162,15 @@ class Options:
         Where no number moves, it does not matter which columns are whole, and they are not listed.
         """
         settled = self
+        within = see_domains(self.within, matrix, schema, {str(rule.feature) for rule in self.rules})
+        if within is not self.within:
+            settled = replace(settled, within=within)
         if self.whole_numbers == FROM_DTYPE and (moves or self.fill is not None) and not self.rules:
-            columns, within = read_dtypes(X, schema, self.within)
+            columns, within = read_dtypes(X, schema, settled.within)
             settled = replace(settled, whole_numbers=columns, within=within) if columns else settled
         if settled.whole_numbers != FROM_DTYPE or settled.within:
             whole = place_whole(settled.whole_numbers, schema)
-            check_rows(matrix, schema, whole, place_within(settled.within, schema, whole))
+            check_rows(matrix, schema, whole, place_within(settled.within, schema, whole, seen=False))
         if self.groups == FROM_TABLE:
             settled = replace(settled, groups=tuple(find_in_matrix(matrix, schema)))
         elif not isinstance(self.groups, str):

@@ -79,9 +79,13 @@ class ThreatModel:
         whole number to a whole number. "from_dtype", the default: the integer and boolean columns of the DataFrame
         that a model is fitted to or asked about, booleans within 0 and 1; an array has none, whatever its dtype.
         None or an empty list: every number is a value. With rules, which say where they lead, no column is whole.
-    within : None or dict
+    within : None, dict, "from_data" or ("from_data", margin)
         ``{column: (smallest, largest)}``: the values of a column that exist, both ends included; None or infinity
-        for an end that is open. Nothing is moved outside. A column that has rules cannot have a domain.
+        for an end that is open. Nothing is moved outside. A column that has rules cannot have a domain. "from_data",
+        for all columns or as the value of one: the smallest and the largest value in the table that a model is
+        trained on (or asked about, if nothing is trained), on either side widened by a margin, a share of the range.
+        They are written out as ``(smallest, largest, "from_data")``: ends that were seen, not said, so that a row
+        beyond them is no error; it can only be moved towards them.
     groups : None, "from_table" or list of OneHotGroup
         Columns of 0 and 1 of which exactly one is 1 (or at most one): a change sets another one instead, as far as the
         group's `may_become` says. A list of columns stands for a group in which any can be set instead of any other.
@@ -196,9 +200,9 @@ class ThreatModel:
         return columns if isinstance(columns, str) else list(columns)
 
     @property
-    def within(self) -> dict[Label, tuple[float, float]]:
-        """The smallest and the largest value of columns; of others all exist."""
-        return dict(self._options.within)
+    def within(self) -> Any:
+        """The smallest and the largest value of columns, of others all exist; or that a table is to say."""
+        return copy.copy(self._options.within)
 
     @property
     def groups(self) -> list[OneHotGroup] | str | None:
