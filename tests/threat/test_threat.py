@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 
 from hardwood.table import Schema
-from hardwood.threat import Reach, ThreatModel
+from hardwood.threat import OneHotGroup, Reach, ThreatModel
 
 inf = math.inf
 
@@ -159,6 +159,19 @@ class TestSpellings:
         assert repr(ThreatModel([1.0] * 11)).endswith("1.0, ... 3 more])")
         assert "more" not in repr(ThreatModel([1.0] * 10))
         assert "... 192 more" in repr(ThreatModel({"c": {"a": [f"b{k}" for k in range(200)]}}))
+
+    def test_repr_is_at_most_two_lines(self):
+        """An image of 784 pixels, each with a distance, a domain and a type, took six."""
+        pixels = [f"row {k // 28} column {k % 28} of the picture" for k in range(784)]
+        features = {pixel: 0.1 + 0.2 * k for k, pixel in enumerate(pixels)}
+        threat = ThreatModel(features, [0, 1], whole_numbers=pixels, within=dict.fromkeys(pixels, (0, 255)))
+        assert repr(threat) == (
+            "ThreatModel({'row 0 column 0 of the picture': 0.1, ... 783 more}, attacking_classes=[0, 1], "
+            "whole_numbers=['row 0 column 0 of the picture', ... 783 more], "
+            "within={'row 0 column 0 of the picture': (0.0, 255.0), ... 783 more})"
+        )
+        group = OneHotGroup([f"color_{k}" for k in range(100)])
+        assert len(repr(ThreatModel(groups=[group] * 1))) < 240
 
 
 class TestValue:

@@ -14,8 +14,10 @@ from hardwood.threat.relative import is_measured, read_relative, scale_relative,
 _SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
 # "<>" is not short for (inf, inf): it speaks of categories too, a distance does not.
 INTERVALS = {short: pair for pair, short in _SHORT.items()} | {"<>": (np.inf, np.inf)}
-# Entries that a threat model is shown with; a few dozen columns would fill a notebook's screen.
+# Entries that a threat model is shown with, and characters if it has more; a few dozen columns would fill a notebook's
+# screen.
 _SHOWN = 10
+_LONGEST = 240
 _DISTANCE = "a distance >= 0 (a number, '10%', '0.5 std' or '2 iqr')"
 ONE_FEATURE = f"give {_DISTANCE}, a pair (left, right), '<', '>', '<>' or None"
 _ALL_FEATURES = f"give {_DISTANCE}, '<', '>', '<>', None, one entry per feature or a dict"
@@ -164,16 +166,35 @@ def with_string_keys(spelling: Any) -> Any:
     return spelling
 
 
-def abbreviate(value: Any) -> str:
-    """Return what `repr` does, but only the first of more than some entries: a table may have hundreds of columns."""
+def abbreviate(parts: Sequence[tuple[str, Any]]) -> str:
+    """Return what `repr` does of named values, but only the first of many entries: tables may have hundreds of columns.
+
+    What has few entries is shown in full, however long; of what has more, so few that all fits in two lines.
+    """
+    for n_shown in (_SHOWN - 2, 4, 2, 1):
+        text = ", ".join(name + _abbreviate(value, n_shown) for name, value in parts)
+        if len(text) <= _LONGEST or not any(_has_many(value) for _, value in parts):
+            break
+    return text
+
+
+def _has_many(value: Any) -> bool:
+    inside = value.values() if isinstance(value, dict) else value
+    return isinstance(value, (dict, list)) and (len(value) > _SHOWN or any(map(_has_many, inside)))
+
+
+def _abbreviate(value: Any, n_shown: int) -> str:
     if isinstance(value, dict):
-        return "{" + _list_some([f"{key!r}: {abbreviate(entry)}" for key, entry in value.items()]) + "}"
+        return (
+            "{" + _list_some([f"{key!r}: {_abbreviate(entry, n_shown)}" for key, entry in value.items()], n_shown) + "}"
+        )
     if isinstance(value, list):
-        return "[" + _list_some([abbreviate(entry) for entry in value]) + "]"
-    return repr(value)
+        return "[" + _list_some([_abbreviate(entry, n_shown) for entry in value], n_shown) + "]"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}..."
 
 
-def _list_some(entries: list[str]) -> str:
+def _list_some(entries: list[str], n_shown: int) -> str:
     if len(entries) <= _SHOWN:
         return ", ".join(entries)
-    return ", ".join([*entries[: _SHOWN - 2], f"... {len(entries) - _SHOWN + 2} more"])
+    return ", ".join([*entries[:n_shown], f"... {len(entries) - n_shown} more"])

@@ -223,9 +223,9 @@ class ThreatModel:
         return columns if columns is None or isinstance(columns, str) else list(columns)
 
     def __repr__(self) -> str:
-        shown = [] if self._features is None and self._options.rules else [abbreviate(self._features)]
-        shown += [f"{key}={abbreviate(value)}" for key, value in self._options.spell().items()]
-        return f"ThreatModel({', '.join(shown)})"
+        parts = [] if self._features is None and self._options.rules else [("", self._features)]
+        parts += [(f"{key}=", value) for key, value in self._options.spell().items()]
+        return f"ThreatModel({abbreviate(parts)})"
 
     def __eq__(self, other: object) -> bool:
         if self is other:
