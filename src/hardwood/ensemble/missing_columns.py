@@ -138,6 +138,7 @@ def _widen(reach: Reach, features: np.ndarray, filled: np.ndarray) -> Reach:
         share=share,
         blank=None,
         fill=None,
+        budget=None if reach.budget is None else reach.budget.widen(len(none), features, filled),
     )
 
 

@@ -1,6 +1,6 @@
 """One-hot groups as arrays: 0/1 columns of which one is 1, and which of them an attacker can set instead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,6 +54,22 @@ class GroupReach:
         """The code of no column of each group being 1; -1 if there is none."""
         pairs = zip(self.columns, self.allowed, strict=True)
         return np.array([len(columns) if len(allowed) > len(columns) else -1 for columns, allowed in pairs])
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """The first column of every group, which stands for the group where one column has to."""
+        return self.grouped[self._start]
+
+    def fix(self, can_change: np.ndarray) -> "GroupReach":
+        """Return the groups, with nothing that the attacker can do to those that cannot be changed."""
+        pairs = zip(self.allowed, can_change.tolist(), strict=True)
+        return replace(self, allowed=tuple(a if change else np.eye(len(a), dtype=bool) for a, change in pairs))
+
+    def count_once(self, change: np.ndarray) -> None:
+        """Make one change of the changes of each group's columns: by 1, and of its first column."""
+        changed = np.logical_or.reduceat(change[:, self.grouped] != 0.0, self._start, axis=1)
+        change[:, self.grouped] = 0.0
+        change[:, self.first] = changed
 
     def read_codes(self, matrix: np.ndarray) -> np.ndarray:
         """Return the code of every row in every group; -1 where its values are none of the group's states."""

@@ -12,6 +12,17 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule, check_budget, read_budget, read_repeat, read_rules
 from hardwood.threat.attackers import AttackingClasses, read_classes
+from hardwood.threat.budget_words import (
+    Units,
+    check_column_budget,
+    place_budget,
+    read_max_changes,
+    read_norm,
+    read_radius,
+    read_units,
+    scale_radius,
+)
+from hardwood.threat.column_budget import ColumnBudget
 from hardwood.threat.domain import (
     FROM_DTYPE,
     WholeNumbers,
@@ -106,12 +117,19 @@ class Options:
     groups: Groups = field(metadata=_option(read_groups, compare=compare_groups, scale=scale_groups))
     blank: Hidden = field(metadata=_option(read_blank, compare=compare_hidden, scale=scale_hidden))
     fill: Hidden = field(metadata=_option(read_fill, compare=compare_hidden, scale=scale_hidden))
+    max_changes: int | None = field(metadata=_option(read_max_changes))
+    radius: float | None = field(metadata=_option(read_radius, scale=scale_radius))
+    norm: int = field(metadata=_option(read_norm, default=2))
+    units: Units = field(metadata=_option(read_units))
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing together."""
         if not self.rules:
             object.__setattr__(self, "repeat", True)  # nothing is repeated
+        if self.radius is None:
+            object.__setattr__(self, "norm", 2)  # nothing is measured
         check_budget(self.budget, self.rules, self.repeat)
+        check_column_budget(self.max_changes, self.radius, self.units, has_rules=bool(self.rules))
         if self.rules and self.whole_numbers and self.whole_numbers != FROM_DTYPE:
             raise ValueError("whole_numbers: attack rules say which values they lead to; leave it out")
         for name in ("blank", "fill"):
@@ -176,6 +194,10 @@ class Options:
         elif not isinstance(self.groups, str):
             check_groups(matrix, schema, self.groups)
         return settled
+
+    def place_budget(self, schema: Schema) -> ColumnBudget | None:
+        """Return the budget over columns for one table; None where there is none."""
+        return place_budget(self.max_changes, self.radius, self.norm, self.units, schema)
 
     def place(self, schema: Schema) -> dict[str, Any]:
         """Return the fields of `Reach` that the options become for one table; None where nothing is said."""

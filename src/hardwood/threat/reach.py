@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.threat.column_budget import ColumnBudget, check_group_units, measure_changes
 from hardwood.threat.group_reach import GroupReach
 
 # Distances so little below a whole number count as that number: 4.35 * 100 is 434.99999999999994.
@@ -41,6 +42,9 @@ class Reach:
     fill : ndarray of shape (n_features,) or None
         In which features a missing value can be given any value that exists: any number within `within`, whole where
         the feature is, or any known category. None: in none.
+    budget : ColumnBudget or None
+        How many features may be changed, and how far together. `left`, `right` and `categories` say what can be done to
+        each on its own. None: each is changed whatever becomes of the others.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class Reach:
     groups: GroupReach | None = None
     blank: np.ndarray | None = None
     fill: np.ndarray | None = None
+    budget: ColumnBudget | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +101,48 @@ class Reach:
             return ()
         return tuple(j for j, matrix in enumerate(self.categories) if matrix is not None)
 
+    def under(self, budget: ColumnBudget | None) -> "Reach":
+        """Return what an attacker may do who has a budget over columns besides."""
+        if budget is None:
+            return self
+        can_change = budget.can_change(len(self.left))
+        groups = self.groups
+        if groups is not None:
+            check_group_units(budget, groups)
+            groups = groups.fix(can_change[groups.first])
+        categories = tuple(
+            table if table is None or can_change[j] else np.eye(len(table), dtype=bool)
+            for j, table in enumerate(self.categories)
+        )
+        most = np.inf if budget.most is None else budget.most
+        left, right = np.minimum(self.left, most), np.minimum(self.right, most)
+        share, blank, fill = self.share, self.blank, self.fill
+        if budget.max_changes == 0:
+            left, right, share, blank, fill = np.zeros_like(left), np.zeros_like(right), None, None, None
+        if self.whole is not None:
+            left, right = round_distances(left, self.whole), round_distances(right, self.whole)
+        limited = replace(
+            self, left=left, right=right, categories=categories, share=share, groups=groups, blank=blank, fill=fill
+        )
+        return replace(limited, budget=budget.drop_implied(limited._find_farthest()))
+
+    def _find_farthest(self) -> np.ndarray:
+        """Return how far each column can be moved at most; 1 for categories, and for the first column of a group."""
+        farthest = np.maximum(self.left, self.right)
+        if self.share is not None:
+            farthest = np.where(self.share.any(axis=0), np.inf, farthest)
+        for j in self.categorical:
+            table = self.categories[j]
+            assert table is not None
+            farthest[j] = float(table.sum() > len(table))
+        for hidden in (self.blank, self.fill):
+            if hidden is not None:
+                farthest[hidden] = np.maximum(farthest[hidden], 1.0)
+        if self.groups is not None:
+            farthest[self.groups.grouped] = 0.0
+            farthest[self.groups.first] = [float(allowed.sum() > len(allowed)) for allowed in self.groups.allowed]
+        return farthest
+
     def select(self, columns: np.ndarray) -> "Reach":
         """Return what an attacker may do to some columns; of a group that is not among them whole, only its box."""
         return replace(
@@ -109,6 +156,7 @@ class Reach:
             groups=None if self.groups is None else self.groups.select(columns),
             blank=None if self.blank is None else self.blank[columns],
             fill=None if self.fill is None else self.fill[columns],
+            budget=None if self.budget is None else self.budget.select(columns),
         )
 
     def multiply(self, factor: float) -> "Reach":
@@ -117,7 +165,8 @@ class Reach:
         if self.whole is not None:
             ends = round_distances(ends[0], self.whole), round_distances(ends[1], self.whole)
         share = None if self.share is None else self.share * factor
-        return replace(self, left=ends[0], right=ends[1], share=share)
+        budget = None if self.budget is None else self.budget.multiply(factor)
+        return replace(self, left=ends[0], right=ends[1], share=share, budget=budget)
 
     def widen(self, X: np.ndarray) -> "Reach":
         """Return what an attacker may do who moves every value as far as the farthest of a table: without shares."""
@@ -131,7 +180,8 @@ class Reach:
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
         can be moved to every ``v`` with ``lo <= v <= hi``, of whole numbers to every whole one, and to
-        nothing else; the columns of a one-hot group to some of these, as `contains` says. A missing value, a
+        nothing else; the columns of a one-hot group to some of these, and with a budget over columns
+        several at once only as far as it goes, as `contains` says. A missing value, a
         number or a category, stays missing unless it can be filled in (`fill`), and a feature of which values
         can be made missing (`blank`) has that one more: the box says nothing about either.
 
@@ -180,12 +230,28 @@ class Reach:
             return left, right
         with np.errstate(over="ignore"):
             left, right = (side + part[feature] * size for side, part in zip((left, right), self.share, strict=True))
+        if self.budget is not None and self.budget.most is not None:
+            left, right = np.minimum(left, self.budget.most[feature]), np.minimum(right, self.budget.most[feature])
         if self.whole is None:
             return left, right
         return round_distances(left, self.whole[feature]), round_distances(right, self.whole[feature])
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
+        inside = self._contains_each(X, X_adv, class_index)
+        return inside if self.budget is None else inside & self.affords(X, X_adv)
+
+    def affords(self, X: np.ndarray, X_adv: np.ndarray) -> np.ndarray:
+        """Say of each row whether the budget over columns, if there is one, pays for all of its changes together."""
+        if self.budget is None:
+            return np.ones(len(X), dtype=bool)
+        change = measure_changes(X, X_adv, self.categorical)
+        if self.groups is not None:
+            self.groups.count_once(change)
+        return self.budget.allows(change)
+
+    def _contains_each(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
+        """Say the same of an attacker without a budget: whether each value can be turned into its other."""
         lo, hi = self.box(X, class_index)
         inside = (lo <= X_adv) & (X_adv <= hi)
         if self.whole is not None:

@@ -98,6 +98,17 @@ class ThreatModel:
         The columns in which the attacker can give a missing value any value that exists: a number of its domain, whole
         where the column is, or any category of the table. Not together with rules. By default what is missing stays
         missing, and nothing else becomes so. Each value is changed once: what was blanked is not filled again.
+    max_changes : None or int
+        At most so many columns of a row are changed. Not together with rules, like the other limits that follow.
+    radius : None or float
+        How far all changes of a row may go together: each is divided by the unit of its column, and their L1 or L2
+        norm is at most this. A changed category is a change by 1. `features` says what each column may become on its
+        own; ``"<>"`` leaves it to the radius. Sums up to a billionth above the radius are within it.
+    norm : {1, 2}, default=2
+        The norm of the radius.
+    units : None, number or dict
+        ``{column: what counts as a distance of 1}``, such as the range of the column, or one number for all columns;
+        1 where nothing is said. A pandas Series will do.
 
     Examples
     --------
@@ -106,6 +117,16 @@ class ThreatModel:
     >>> from hardwood import AttackRule
     >>> ThreatModel(rules=[AttackRule("income", when=(0, 5000), add=500)], budget=3)
     ThreatModel(rules=[AttackRule('income', when=(0.0, 5000.0), add=500.0)], budget=3.0)
+
+    At most two columns, and none by more than `features` says; then a radius, measured in units:
+
+    >>> ThreatModel({"age": 2, "income": ">", "debt": "<>"}, max_changes=2)
+    ThreatModel({'age': 2.0, 'income': '>', 'debt': '<>'}, max_changes=2)
+    >>> ThreatModel("<>", radius=0.5, units={"age": 10, "income": 1000, "debt": 1000})
+    ThreatModel('<>', radius=0.5, units={'age': 10.0, 'income': 1000.0, 'debt': 1000.0})
+
+    Training guards against the box around a budget, which is a stronger attacker; attacks, proofs and scores honour
+    the budget exactly.
     """
 
     __slots__ = ("_features", "_options")
@@ -127,6 +148,10 @@ class ThreatModel:
         groups: Any = None,
         blank: Any = None,
         fill: Any = None,
+        max_changes: int | None = None,
+        radius: float | None = None,
+        norm: int = 2,
+        units: Any = None,
     ) -> None:
         beside = {
             "rules": rules,
@@ -138,6 +163,10 @@ class ThreatModel:
             "groups": groups,
             "blank": blank,
             "fill": fill,
+            "max_changes": max_changes,
+            "radius": radius,
+            "norm": norm,
+            "units": units,
         }
         if isinstance(features, ThreatModel):
             if repeated := find_given(beside):
@@ -147,6 +176,11 @@ class ThreatModel:
                 self._options = replace(self._options, attacking_classes=read_classes(attacking_classes))
         else:
             self._features = shorten_table(features)
+            if features is None and groups is None and (max_changes is not None or radius is not None):
+                raise ValueError(
+                    "max_changes, radius: they limit what `features` lets an attacker change, and that is nothing; "
+                    "say features='<>', or what each column may become"
+                )
             self._options = Options.read({"attacking_classes": attacking_classes, **beside})
 
     @classmethod
@@ -221,6 +255,26 @@ class ThreatModel:
         """The columns in which a missing value can be given any other; "all" or None."""
         columns = self._options.fill
         return columns if columns is None or isinstance(columns, str) else list(columns)
+
+    @property
+    def max_changes(self) -> int | None:
+        """How many columns of a row may be changed; None: any number."""
+        return self._options.max_changes
+
+    @property
+    def radius(self) -> float | None:
+        """How far all changes of a row may go together; None: each for itself."""
+        return self._options.radius
+
+    @property
+    def norm(self) -> int:
+        """The norm of the radius: 1 or 2."""
+        return self._options.norm
+
+    @property
+    def units(self) -> dict[Label, float] | float | None:
+        """What counts as a distance of 1: by column, or for all of them; None: 1."""
+        return copy.copy(self._options.units)
 
     def __repr__(self) -> str:
         parts = [] if self._features is None and self._options.rules else [("", self._features)]
@@ -357,10 +411,11 @@ class ThreatModel:
         return extend_schema(entries, rules, schema) if self._options.allows_unseen else schema
 
     def scaled(self, factor: float) -> ThreatModel:
-        """Return the threat model with every distance, and the budget of its rules, multiplied by `factor`.
+        """Return the threat model with every distance, the radius and the budget of rules multiplied by `factor`.
 
         What has no size cannot be scaled: a feature that can be moved without limit still can, and categories become
-        what they could become before. At 0 there is no attacker at all, at infinity there are no limits.
+        what they could become before. At 0 there is no attacker at all, at infinity there are no limits. How many
+        columns may be changed stays as it is.
 
         Parameters
         ----------
@@ -494,7 +549,8 @@ class ThreatModel:
         if groups is not None:
             entries = leave_to_groups(self._features, entries, groups, schema)
         reach = resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)
-        return reach if groups is None else add_groups(reach, groups)
+        reach = reach if groups is None else add_groups(reach, groups)
+        return reach.under(options.place_budget(schema))
 
     def _resolve_rules(self, rules: PlacedRules, free: Reach, schema: Schema) -> PricedReach:
         options = self._options

@@ -30,6 +30,7 @@ from hardwood.verification.answers import (
     measure_margin,
 )
 from hardwood.verification.blanking import ask_in_parts
+from hardwood.verification.budgeted import Budgeted
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.examples import check_examples
 from hardwood.verification.folding import fold, unfold_answers
@@ -89,6 +90,11 @@ def decide(
         answers = _read_leads(found, found.bound / -ensemble.divisor)
     elif ensemble.n_trees == 1:
         answers = one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
+    elif reach.budget is not None:
+        found = ask_where_right(
+            _within_budget(ensemble, reach, settings).decide, matrix, class_index, ensemble.choose(output)
+        )
+        answers = _read_leads(found, _search(ensemble, reach, settings).bound_margin(found.bound))
     else:
         search = _search(ensemble, reach, settings)
         found = ask_where_right(search.decide, matrix, class_index, ensemble.choose(output))
@@ -181,13 +187,24 @@ def nearest(
         ask = partial(ask_nearest, milp, norm, weight)
         said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
         found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
+    elif ensemble.n_trees == 1 and reach.budget is not None:
+        answers = one_tree.nearest(ensemble, matrix, class_index, reach, norm, weight, settings.progress)
+        found, example, lower, interrupted = (
+            answers.status == FOUND,
+            answers.example,
+            answers.lower,
+            answers.interrupted,
+        )
     elif ensemble.n_trees == 1:
         found, example = attack_tree(ensemble, matrix, class_index, reach, norm, weight)
         if settings.progress is not None:
             settings.progress(len(matrix), len(matrix))
     else:
-        search = _search(ensemble, reach, settings, norm, weight)
-        ask = partial(search.nearest, guess=first_radius(ensemble, weight, norm))
+        if reach.budget is not None:
+            ask = partial(_within_budget(ensemble, reach, settings).nearest, norm=norm, weight=weight)
+        else:
+            search = _search(ensemble, reach, settings, norm, weight)
+            ask = partial(search.nearest, guess=first_radius(ensemble, weight, norm))
         said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
         found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
         work = said.work
@@ -236,7 +253,8 @@ def _extreme_of_several(
 ) -> Answers:
     """Bound the sum of several trees, widened by what rounding may do to the model's own sum and to its division."""
     search = _search(ensemble, reach, settings)
-    said = search.extreme(matrix, sign)
+    within = search if reach.budget is None else _within_budget(ensemble, reach, settings)
+    said = within.extreme(matrix, sign)
     base, doubt = float(ensemble.base_score[0]), search.doubt
     bound = (base + sign * (said.bound + doubt)) / ensemble.divisor
     bound += sign * float(np.finfo(ensemble.precision).eps) * np.abs(bound)
@@ -268,6 +286,11 @@ def _cannot_leave(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach) -> n
         own = read_codes(matrix[:, feature])
         still &= np.isnan(matrix[:, feature]) | (allowed[own].sum(axis=1) == 1)
     return still
+
+
+def _within_budget(ensemble: TreeEnsemble, reach: Reach, settings: AskSettings) -> Budgeted:
+    limit, n_threads, progress = settings.time_limit, settings.n_threads, settings.progress
+    return Budgeted(ensemble, reach, limit, n_threads, progress, settings.search)
 
 
 def _search(

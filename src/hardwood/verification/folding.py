@@ -75,11 +75,12 @@ class Folding:
             blank=None if rest.blank is None else np.append(rest.blank, still > 0.0),
             fill=None if rest.fill is None else np.append(rest.fill, still > 0.0),
             groups=None,
+            budget=None if reach.budget is None else reach.budget.select(np.append(self.kept, self.groups.first)),
         )
 
     def fold_weight(self, weight: np.ndarray) -> np.ndarray:
         """Return what a change by 1 costs in every column of folded rows; the columns of a group weigh the same."""
-        return np.append(weight[self.kept], [weight[columns[0]] for columns in self.groups.columns])
+        return np.append(weight[self.kept], weight[self.groups.first])
 
     def fold_ensemble(self, ensemble: TreeEnsemble) -> TreeEnsemble:
         """Return the ensemble of folded rows; the last one is kept with the ensemble."""

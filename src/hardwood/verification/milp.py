@@ -87,6 +87,11 @@ class Milp:
             reached = max(rival.fails, (TOLERANCE - outcome.bound) * rival.scale)
             most[k] = min(most[k], reached - rival.need + self._rounding)
             example = self.flips(problem, outcome, class_index)
+            if example is None and outcome.columns is not None and self.reach.budget is not None:
+                problem = Problem(self.nodes, box)
+                objective = problem.sum_leaves(-rival.lead / rival.scale)
+                again = self.solve(problem, rival, objective, deadline, surely=True)
+                example = self.flips(problem, again, class_index)
             if example is not None:
                 status = FOUND
                 break
@@ -139,20 +144,25 @@ class Milp:
         surely: bool = False,
         enough: float = -np.inf,
     ) -> Outcome:
-        """Minimise an expression over the points where a rival may win, or `surely` does."""
+        """Minimise an expression over the points that are within reach and where a rival wins, perhaps or `surely`."""
         seconds = deadline - time.monotonic()
         if seconds <= 0.0 or self._stop.is_set():
             return Outcome(False, None, -np.inf)
         lead = problem.sum_leaves(rival.lead / rival.scale)
         least = (rival.wins if surely else rival.fails) / rival.scale
         problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
+        if self.reach.budget is not None:
+            problem.limit_changes(self.reach.budget, -TOLERANCE if surely else TOLERANCE)
         return minimise(problem, objective, seconds=seconds, stop=self._stop, enough=enough)
 
     def flips(self, problem: Problem, outcome: Outcome, class_index: int) -> np.ndarray | None:
-        """Return the point that the solver found, if the model gives it another class."""
+        """Return the point that the solver found, if it is within reach and the model gives it another class."""
         if outcome.columns is None:
             return None
         point = problem.point(outcome.columns)
+        row, own = problem.box.row, np.array([class_index])
+        if self.reach.budget is not None and not self.reach.contains(row[None], point[None], own)[0]:
+            return None
         return point if self.ensemble.decide(point[None])[0] != class_index else None
 
     def ask(self, question: Callable[..., Answer], matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:

@@ -22,6 +22,7 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.whole_numbers import find_above, find_whole
 from hardwood.threat import Reach
+from hardwood.threat.column_budget import RADIUS_TOLERANCE, ColumnBudget
 
 LARGEST = np.finfo(np.float64).max
 
@@ -276,6 +277,18 @@ class Problem:
         columns = [column for cost in costs for column in cost.columns]
         coefficients = [coefficient for cost in costs for coefficient in cost.coefficients]
         return Expression(columns, coefficients, sum(cost.constant for cost in costs))
+
+    def limit_changes(self, budget: ColumnBudget, slack: float) -> None:
+        """Let all changes together cost no more than a budget pays for, and a little more: a share of its radius."""
+        limits = []
+        counted, share = budget.weigh(len(self.box.row))
+        if budget.max_changes is not None:
+            limits.append((0.0, counted, budget.max_changes + 0.5))
+        if share is not None:
+            limits.append((float(budget.norm), share, 1.0 + RADIUS_TOLERANCE + slack))
+        for norm, weight, limit in limits:
+            cost = self.distance(norm, weight, 1.0)
+            self.rows.add(cost.columns, cost.coefficients, -np.inf, limit - cost.constant)
 
     def costs(self, norm: float, weight: np.ndarray) -> list[float]:
         """Return what every possible change of a single feature costs, where that is anything."""

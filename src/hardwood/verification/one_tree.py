@@ -12,9 +12,12 @@ from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.reach import read_codes
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
+from hardwood.verification.distance import measure
 
 # Rows at a time, so that their reachable leaves need not fit in memory all at once, and Ctrl-C is heard in between.
 CHUNK = 1 << 12
+# Points of leaves at a time, in values: 8 bytes each.
+POINT_VALUES = 1 << 22
 # Boxes of nodes that are kept with a tree, in cells of node and feature: 16 bytes each, so 16 MB at most.
 KEPT_CELLS = 1 << 20
 
@@ -73,6 +76,39 @@ def extreme(
     return answers._replace(interrupted=interrupted)
 
 
+def nearest(
+    tree: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    reach: Reach,
+    norm: float,
+    weight: np.ndarray,
+    progress: Progress | None = None,
+) -> Answers:
+    """Find the nearest example of each row, and its distance: by looking at every leaf of another class."""
+    answers = _know_nothing(matrix)
+    answers.lower[:] = 0.0
+
+    def answer(rows: slice, leaves: ReachableLeaves) -> None:
+        others = _keep(leaves, tree.node_class[leaves.leaf] != class_index[rows][leaves.row])
+        distance = np.empty(len(others.leaf))
+        for part, row, point in _go_to_leaves(boxes, others, matrix[rows], class_index[rows], reach):
+            distance[part] = measure(point, matrix[rows][row], tree.schema, norm, weight)
+        found = np.flatnonzero(np.diff(others.start))
+        best = np.lexsort((distance, others.row))[others.start[found]]
+        answers.lower[rows] = np.inf
+        answers.status[rows] = NONE
+        answers.status[rows][found] = FOUND
+        answers.lower[rows][found] = answers.upper[rows][found] = distance[best]
+        answers.example[rows][found] = _find_nearest(
+            boxes, others.leaf[best], matrix[rows][found], class_index[rows][found], reach
+        )
+
+    boxes = _find_boxes(tree)
+    interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
+    return answers._replace(interrupted=interrupted)
+
+
 def _find_boxes(tree: TreeEnsemble) -> LeafBoxes:
     """Return the box of every node; kept with the tree unless they are large: whoever asks row by row repeats it."""
     if tree.n_nodes * tree.schema.n_features > KEPT_CELLS:
@@ -98,12 +134,42 @@ def _go_through(
     """Answer for all rows, chunk by chunk; whether Ctrl-C came before the last."""
     try:
         for rows in _cut(len(matrix)):
-            answer(rows, list_reachable(tree, reach, matrix[rows], class_index[rows]))
+            leaves = list_reachable(tree, reach, matrix[rows], class_index[rows])
+            if reach.budget is not None:
+                leaves = _keep_affordable(tree, leaves, matrix[rows], class_index[rows], reach)
+            answer(rows, leaves)
             if progress is not None:
                 progress(rows.stop, len(matrix))
     except KeyboardInterrupt:
         return True
     return False
+
+
+def _keep_affordable(
+    tree: TreeEnsemble, leaves: ReachableLeaves, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
+) -> ReachableLeaves:
+    """Return the leaves that are within the budget: their nearest point is, as it changes least in every column."""
+    affordable = np.empty(len(leaves.leaf), dtype=bool)
+    for part, row, point in _go_to_leaves(_find_boxes(tree), leaves, matrix, class_index, reach):
+        affordable[part] = reach.affords(matrix[row], point)
+    return _keep(leaves, affordable)
+
+
+def _keep(leaves: ReachableLeaves, kept: np.ndarray) -> ReachableLeaves:
+    """Return some of the entries."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return ReachableLeaves(before[leaves.start], leaves.leaf[kept])
+
+
+def _go_to_leaves(
+    boxes: LeafBoxes, leaves: ReachableLeaves, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield entries, their rows, and the nearest point of the leaf of each; so many at a time that they fit."""
+    row, step = leaves.row, max(1, POINT_VALUES // matrix.shape[1])
+    for first in range(0, len(row), step):
+        part = slice(first, first + step)
+        here = row[part]
+        yield part, here, _find_nearest(boxes, leaves.leaf[part], matrix[here], class_index[here], reach)
 
 
 def _cut(n_rows: int) -> Iterator[slice]:

@@ -186,6 +186,11 @@ class RowSearch:
         return self._prepared.used
 
     @property
+    def model(self) -> Model:
+        """The ensemble of these columns alone, as kernels take it."""
+        return self._prepared.model
+
+    @property
     def doubt(self) -> float:
         """How far sums of leaf values may be from the model's own."""
         return self._prepared.rounding.doubt
@@ -213,10 +218,14 @@ class RowSearch:
         limit = self.time_limit if time_limit is None else time_limit
         return self._run(self.make_task(ANY, matrix, class_index, box=box, time_limit=limit), matrix, limit)
 
-    def extreme(self, matrix: np.ndarray, sign: int) -> SearchAnswers:
-        """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given."""
+    def extreme(
+        self, matrix: np.ndarray, sign: int, box: Box | None = None, time_limit: float | None = None
+    ) -> SearchAnswers:
+        """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given, or its box has."""
         class_index = np.zeros(len(matrix), dtype=np.intp)
-        return self._run(self.make_task(LARGEST, matrix, class_index, sign=sign), matrix)
+        limit = self.time_limit if time_limit is None else time_limit
+        task = self.make_task(LARGEST, matrix, class_index, sign=sign, box=box, time_limit=limit)
+        return self._run(task, matrix, limit)
 
     def nearest(self, matrix: np.ndarray, class_index: np.ndarray, guess: float) -> SearchAnswers:
         """Find the nearest example of every row; `guess` is a distance to begin with.
@@ -238,6 +247,16 @@ class RowSearch:
                 nearer = self._measure_size(matrix[here], again.example) if is_extreme else 0.0
         return answers
 
+    def find_within(
+        self, matrix: np.ndarray, class_index: np.ndarray, limit: float, box: Box | None = None
+    ) -> SearchAnswers:
+        """Find any example that is nearer than a limit, in the norm of the search: FOUND, or there is NONE.
+
+        Of the points of a box, if there is one; the row itself is among them.
+        """
+        task = self.make_task(CHEAPEST, matrix, class_index, guess=limit, box=box, limit=limit, any_will_do=True)
+        return self._run(task, matrix)
+
     def _measure_size(self, row: np.ndarray, example: np.ndarray) -> float:
         """Return the largest weighted change of a row: its distance, but for a small factor."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -256,13 +275,16 @@ class RowSearch:
         sign: int = 1,
         box: Box | None = None,
         time_limit: float | None = None,
+        limit: float = math.inf,
+        any_will_do: bool = False,
     ) -> Task:
         """Put a question as kernels take it."""
         x = matrix.take(self.used, axis=1)  # the caller's own may be read-only, which is another type to the kernel
         low, high, allowed = box or (*self._reach.box(x, class_index), self._reach.open_codes(x, class_index))
         scale = 2.0 ** find_exponent(guess)
         each = _UNKNOWN.repeat(len(x))
-        each["class_index"], each["guess"] = class_index, (guess * scale) ** 2 if self._norm == 2 else guess * scale
+        power = 2 if self._norm == 2 else 1
+        each["class_index"], each["guess"] = class_index, math.prod([guess * scale] * power)
         example = np.empty(x.shape)
         example.fill(np.nan)
         rounding = self._prepared.rounding
@@ -276,6 +298,8 @@ class RowSearch:
             weight=self._weight,
             scale=scale,
             norm=self._norm,
+            limit=math.prod([limit * scale] * power),
+            any_will_do=any_will_do,
             goal=goal,
             sign=sign,
             doubt=rounding.doubt,

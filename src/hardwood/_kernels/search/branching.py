@@ -153,7 +153,7 @@ def _try_point(model, task, row, search, level, additive):
             radius.best = radius.within = cost
             task.each[row].status = FOUND
             copy_point(search.point, example)
-            return AGAIN
+            return FOUND if task.any_will_do else AGAIN
     elif _are_alike(model, search, level, progress.total):
         return NONE
     # Not the last word on this box: cheaper points, or what rounding has decided otherwise, may lie around.

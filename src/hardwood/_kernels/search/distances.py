@@ -57,6 +57,7 @@ def _improve(model, task, row, search, fresh):
         if cost < radius.best and is_answer(model, x, search, class_index):
             radius.best = cost
             copy_point(search.point, task.example[row])
+            task.each[row].status = FOUND
     return True
 
 
@@ -131,6 +132,8 @@ def _find_dearest(search):
 def _approach(model, task, row, search):
     """Look for an example the easy way: NONE: there is no better one; UNFINISHED: the search goes on; or CROWDED.
 
+    FOUND: there is one, and any will do.
+
     A radius is doubled until there is an example within it, or nothing is left outside; after `doublings` steps all
     that is within reach is taken at once.
     """
@@ -153,6 +156,8 @@ def _approach(model, task, row, search):
                     return NONE
             else:
                 _improve(model, task, row, search, FROM_THE_ROW)
+            if task.any_will_do and task.each[row].status == FOUND:
+                return FOUND
             if whole or radius >= known.best:
                 break
         doublings += 1
@@ -212,5 +217,5 @@ def approach_rows(model, task, row, end, rival, search):
             return CROWDED, np.int64(row), np.int64(rival)
         if status == UNFINISHED:
             return BRANCH, np.int64(row), np.int64(rival)
-        row, rival = settle_rival(model, task, row, rival, np.int64(NONE), search)
+        row, rival = settle_rival(model, task, row, rival, np.int64(status), search)
     return DONE, np.int64(end), np.int64(0)

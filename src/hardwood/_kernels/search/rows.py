@@ -47,6 +47,8 @@ class Task(NamedTuple):
     weight: np.ndarray  # float64 per feature: what a unit of change costs, for distances
     scale: float  # a power of two that costs are multiplied by, to keep their squares in the range of numbers
     norm: int  # of distances: 0, 1, 2 or INFINITY_NORM
+    limit: float  # only examples that cost less are looked for; infinite if all are
+    any_will_do: bool  # whether any of these is enough, or the cheapest one is wanted
     goal: int  # ANY, CHEAPEST or LARGEST
     sign: int  # for LARGEST: 1 largest, -1 smallest output
     doubt: float  # how far float64 sums may be from the model's own
@@ -171,7 +173,7 @@ def begin_rival(model, task, row, rival, search):
     """Set up the question about a rival, the next one if this is the row's own class; which one it is."""
     progress, radius, class_index = search.progress[0], search.radius[0], task.each[row].class_index
     if rival == 0:
-        radius.best, progress.earlier = np.inf, -np.inf
+        radius.best, progress.earlier = task.limit, -np.inf
     if model.base_score.shape[0] > 1 and rival == class_index:
         rival += 1
     set_up(model, task, class_index, rival, search.question[0])

@@ -1,0 +1,107 @@
+"""Budgets over columns in the user's words: at most so many columns, and a radius in units per column."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Schema
+from hardwood.table.columns import Label
+from hardwood.threat.column_budget import ColumnBudget
+from hardwood.threat.resolve import explain_column
+from hardwood.threat.spelling import plain
+
+# What counts as a distance of 1: by column, or for all of them. None: 1.
+Units = dict[Label, float] | float | None
+
+
+def read_max_changes(value: Any) -> int | None:
+    """Return how many columns may be changed."""
+    if value is None:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"max_changes={value!r}: expected how many columns may be changed, a whole number >= 0")
+    return int(value)
+
+
+def read_radius(value: Any) -> float | None:
+    """Return how far all changes may go together; infinity is no limit."""
+    number = plain(value)
+    if number is None:
+        return None
+    if not _is_number(number) or not number >= 0.0:
+        raise ValueError(f"radius={value!r}: expected how far all changes may go together, a number >= 0")
+    return float(number)
+
+
+def read_norm(value: Any) -> int:
+    """Return in which norm a radius is measured."""
+    if isinstance(value, bool) or value not in (1, 2):
+        raise ValueError(
+            f"norm={value!r}: expected 1 or 2; how far each column can be moved on its own is said in `features`"
+        )
+    return int(value)
+
+
+def read_units(units: Any) -> Units:
+    """Return what counts as a distance of 1."""
+    if not callable(getattr(units, "items", None)):
+        return None if units is None else _read_unit(units, "units")
+    named: dict[Label, float] = {}
+    for key, unit in units.items():
+        column = plain(key)
+        if isinstance(column, bool) or not isinstance(column, (str, int)):
+            raise ValueError(f"units: {column!r} is neither a column name nor an index")
+        if str(column) in map(str, named):
+            raise ValueError(f"units: column {column!r} is given more than once")
+        named[column] = _read_unit(unit, f"units for column {column!r}")
+    return named or None
+
+
+def _read_unit(value: Any, where: str) -> float:
+    number = plain(value)
+    if not _is_number(number) or not 0.0 < number < math.inf:
+        raise ValueError(
+            f"{where}: {value!r} is no distance > 0 that could count as 1; leave out columns that do not vary"
+        )
+    return float(number)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def scale_radius(radius: float | None, factor: float) -> float | None:
+    """Return the radius of an attacker that many times as strong."""
+    return None if radius is None else radius * factor if radius else 0.0
+
+
+def check_column_budget(max_changes: int | None, radius: float | None, units: Units, *, has_rules: bool) -> None:
+    """Refuse words that mean nothing together."""
+    if units is not None and radius is None:
+        raise ValueError("units: they say what a radius is measured in; give a radius, or leave them out")
+    if has_rules and (max_changes is not None or radius is not None):
+        raise ValueError(
+            "max_changes, radius: attack rules have costs and a budget of their own; give rules where moves have "
+            "prices, and `features` with max_changes or radius where only their number or their length counts"
+        )
+
+
+def place_budget(
+    max_changes: int | None, radius: float | None, norm: int, units: Units, schema: Schema
+) -> ColumnBudget | None:
+    """Turn words into arrays for one table; None where they set no limit."""
+    radius = None if radius == math.inf else radius
+    if max_changes is None and radius is None:
+        return None
+    if radius is None:
+        return ColumnBudget(max_changes)
+    unit = np.full(schema.n_features, units if isinstance(units, float) else 1.0)
+    if isinstance(units, dict):
+        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        for column, size in units.items():
+            if str(column) not in positions:
+                raise ValueError(f"units: column {column!r}: {explain_column(column, schema)}")
+            unit[positions[str(column)]] = size
+    return ColumnBudget(max_changes, norm, unit * radius)
