@@ -206,3 +206,35 @@ def test_a_row_out_of_time_is_unknown_with_bounds() -> None:
     status = verify(model, X, y, threat, time_limit=0.0).status
     assert set(status[exact.found]) <= {"vulnerable", "unknown"}
     assert set(status[~exact.found]) <= {"robust", "unknown"}
+
+
+def test_a_one_hot_group_is_one_column() -> None:
+    """Setting another column of a group changes two 0/1 columns, and is one change, a change by 1."""
+    generator = np.random.default_rng(3)
+    X = np.column_stack([np.eye(3)[generator.integers(0, 3, 80)], 4.0 * generator.random((80, 2))])
+    y = (X[:, 0] + X[:, 3] - X[:, 4] + 0.3 * generator.normal(size=80) > 0.4).astype(int)
+    model = fit("forest", X, y, ThreatModel(0.5), 0)
+    states = np.eye(3)
+    for words in ({"max_changes": 1}, {"radius": 1.2, "units": {3: 0.8, 4: 0.8}}, {"radius": 0.9, "norm": 1}):
+        threat = ThreatModel({3: 1.0, 4: 1.0}, groups=[[0, 1, 2]], **words)
+        trees = as_ensemble(model, X)
+        values = [np.unique(trees.threshold[trees.feature == j]) for j in (3, 4)]
+        for row in range(15):
+            axes = [np.concatenate([[X[row, 3 + k]], t, np.nextafter(t, np.inf)]) for k, t in enumerate(values)]
+            axes = [axis[np.abs(axis - X[row, 3 + k]) <= 1.0] for k, axis in enumerate(axes)]
+            points = np.array([[*state, a, b] for state in states for a in axes[0] for b in axes[1]])
+            change = np.column_stack([(points[:, :3] != X[row, :3]).any(axis=1), np.abs(points[:, 3:] - X[row, 3:])])
+            units = np.array(
+                [1.0, *(threat.units.get(j, 1.0) if isinstance(threat.units, dict) else 1.0 for j in (3, 4))]
+            )
+            inside = np.ones(len(points), dtype=bool)
+            if threat.max_changes is not None:
+                inside &= (change > 0.0).sum(axis=1) <= threat.max_changes
+            if threat.radius is not None:
+                inside &= np.linalg.norm(change / units, threat.norm, axis=1) <= threat.radius + 1e-9
+            fooling = points[inside & (model.predict(points) != y[row])]
+            result = attack(model, X[row : row + 1], y[row : row + 1], threat)
+            assert result.found[0] == (len(fooling) > 0)
+            assert verify(model, X[row : row + 1], y[row : row + 1], threat).status[0] == (
+                "vulnerable" if len(fooling) else "robust"
+            )

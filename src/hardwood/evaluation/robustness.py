@@ -104,7 +104,7 @@ def evaluate(
     seconds: dict[str, float] = {}
     ceilings = ceilings_lower = None
     interrupted = False
-    if ceiling and not question.threat.rules:
+    if ceiling and not question.threat.rules and question.threat.max_changes is None and question.threat.radius is None:
         with _timed("ceiling", seconds):
             scaled = [question.threat.scaled(epsilon) for epsilon in grid.tolist()]
             reaches = [threat.resolve(ensemble.schema, ensemble.labels) for threat in scaled]
