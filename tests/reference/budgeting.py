@@ -16,12 +16,13 @@ def is_affordable(threat: ThreatModel, schema: Schema, row: Sequence[float], poi
     """Say whether a row can be turned into a point within the threat model's max_changes and radius."""
     changes = []
     for j, (before, after) in enumerate(zip(row, point, strict=True)):
-        if np.isnan(before) or np.isnan(after):
-            continue  # what is missing stays so
+        if np.isnan(before) and np.isnan(after):
+            continue
         if before != after:
             unit = threat.units.get(j, 1.0) if isinstance(threat.units, dict) else threat.units or 1.0
-            distance = Fraction(1) if schema.categories[j] is not None else abs(Fraction(after) - Fraction(before))
-            changes.append(distance / Fraction(unit))
+            # Another category is a change by 1, and so is a value that was blanked or filled in.
+            by_one = schema.categories[j] is not None or np.isnan(before) or np.isnan(after)
+            changes.append((Fraction(1) if by_one else abs(Fraction(after) - Fraction(before))) / Fraction(unit))
     if threat.max_changes is not None and len(changes) > threat.max_changes:
         return False
     if threat.radius is None:
