@@ -1,4 +1,4 @@
-"""Budgets over columns in the user's words: at most so many columns, and a radius in units per column."""
+"""Budgets over columns in the user's words: how many may change, and a radius in units per column."""
 
 import math
 from numbers import Integral, Real

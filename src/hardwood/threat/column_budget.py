@@ -22,7 +22,7 @@ class ColumnBudget:
     Parameters
     ----------
     max_changes : int or None
-        At most so many columns are changed; None: any number.
+        How many columns may be changed; None: any number.
     norm : int
         How changes are measured together: 1 or 2.
     most : ndarray of shape (n_features,) or None

@@ -99,7 +99,7 @@ class ThreatModel:
         where the column is, or any category of the table. Not together with rules. By default what is missing stays
         missing, and nothing else becomes so. Each value is changed once: what was blanked is not filled again.
     max_changes : None or int
-        At most so many columns of a row are changed. Not together with rules, like the other limits that follow.
+        How many columns of a row may be changed. Not together with rules, like the other limits that follow.
     radius : None or float
         How far all changes of a row may go together: each is divided by the unit of its column, and their L1 or L2
         norm is at most this. A changed category is a change by 1. `features` says what each column may become on its

@@ -57,7 +57,7 @@ class Options:
         """Return the least cost of a kept option, column by column."""
         return np.minimum.reduceat(np.where(kept, cost, np.inf), self.start)
 
-    def tighten(self, kept: np.ndarray, best: float) -> np.ndarray | None:
+    def drop_dear(self, kept: np.ndarray, best: float) -> np.ndarray | None:
         """Drop options that are too dear even if all other columns take their cheapest; None if nothing is left."""
         for cost, limit in [*zip(self.cost, self.limit, strict=True), (self.objective, best)]:
             cheapest = self.find_cheapest(kept, cost)
@@ -118,10 +118,10 @@ class BudgetSearch:
         pending = [(0.0, next(order), kept)]
         while pending:
             _, _, kept = heapq.heappop(pending)
-            tightened = options.tighten(kept, math.inf)
-            if tightened is None:
+            affordable = options.drop_dear(kept, math.inf)
+            if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, tightened, start)
+            status, chosen = self._ask(row, class_index, options, affordable, start)
             if status == NONE:
                 continue
             if status != FOUND:
@@ -129,7 +129,7 @@ class BudgetSearch:
             point = self._write(row, options, chosen)
             if self._can_become(row, class_index, point):
                 return Found(point, 0.0, 0.0, True)
-            for half in options.split(tightened, chosen, is_affordable=False):
+            for half in options.split(affordable, chosen, is_affordable=False):
                 heapq.heappush(pending, (options.share(half), next(order), half))
         return Found(None, math.inf, math.inf, True)
 
@@ -142,10 +142,10 @@ class BudgetSearch:
             promised, number, kept = heapq.heappop(pending)
             if promised >= value:
                 break  # the best choice that is left cannot do better
-            tightened = options.tighten(kept, value)
-            if tightened is None:
+            affordable = options.drop_dear(kept, value)
+            if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, tightened, start)
+            status, chosen = self._ask(row, class_index, options, affordable, start)
             if status == NONE:
                 continue
             if status != FOUND:
@@ -156,7 +156,7 @@ class BudgetSearch:
             reached = float(options.objective[chosen].sum())
             if is_affordable and reached < value:
                 point, value = found, reached
-            for half in options.split(tightened, chosen, is_affordable=is_affordable):
+            for half in options.split(affordable, chosen, is_affordable=is_affordable):
                 heapq.heappush(pending, (max(promised, options.promise(half)), next(order), half))
         return Found(point, value, value, True)
 
@@ -171,7 +171,7 @@ class BudgetSearch:
         halves = [np.ones(len(options.value), dtype=bool)]
         while True:
             for half in halves:
-                kept = options.tighten(half, math.inf)
+                kept = options.drop_dear(half, math.inf)
                 if kept is None:
                     continue
                 remaining = max(self.time_limit - (time.monotonic() - start), 0.0)

@@ -164,7 +164,7 @@ def _keep(leaves: ReachableLeaves, kept: np.ndarray) -> ReachableLeaves:
 def _go_to_leaves(
     boxes: LeafBoxes, leaves: ReachableLeaves, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield entries, their rows, and the nearest point of the leaf of each; so many at a time that they fit."""
+    """Yield entries, their rows, and the nearest point of the leaf of each: as many at a time as fit."""
     row, step = leaves.row, max(1, POINT_VALUES // matrix.shape[1])
     for first in range(0, len(row), step):
         part = slice(first, first + step)
