@@ -36,6 +36,7 @@ class GroupReach:
 
     @cached_property
     def _start(self) -> np.ndarray:
+        """Where each group starts in `grouped`."""
         sizes = np.array([len(columns) for columns in self.columns])
         return np.cumsum(sizes) - sizes
 
@@ -48,6 +49,12 @@ class GroupReach:
     def _rank(self) -> np.ndarray:
         """The code that each of these columns stands for."""
         return np.concatenate([np.arange(len(columns)) for columns in self.columns])
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        """What the columns are multiplied with for how many of each group are 1, and for the sum of their codes."""
+        belongs = self._group[:, None] == np.arange(len(self.columns))
+        return np.hstack([belongs, belongs * self._rank[:, None]]).astype(np.float64)
 
     @cached_property
     def _none_set(self) -> np.ndarray:
@@ -74,13 +81,14 @@ class GroupReach:
     def read_codes(self, matrix: np.ndarray) -> np.ndarray:
         """Return the code of every row in every group; -1 where its values are none of the group's states."""
         part = matrix[:, self.grouped]
-        is_set = part == 1.0
-        n_set = np.add.reduceat(is_set, self._start, axis=1, dtype=np.int64)
-        codes = np.add.reduceat(is_set * self._rank, self._start, axis=1)
+        other = part * part != part  # neither 0 nor 1
+        if other.any():
+            part = np.where(other, 2.0, part)  # one such value, and the group has more than one set
+        sums = (part @ self._sums).astype(np.intp)
+        n_set, codes = sums[:, : len(self.columns)], sums[:, len(self.columns) :]
         if (n_set != 1).any():
             codes = np.where(n_set == 1, codes, np.where(n_set == 0, self._none_set, -1))
-        is_flag = is_set | (part == 0.0)
-        return codes if is_flag.all() else np.where(np.logical_and.reduceat(is_flag, self._start, axis=1), codes, -1)
+        return codes
 
     def write_codes(self, matrix: np.ndarray, codes: np.ndarray) -> None:
         """Give the rows of a matrix these states; a code that is NaN makes the columns of its group NaN."""

@@ -307,9 +307,10 @@ def _leave_whole(flags: np.ndarray | None, groups: GroupReach) -> np.ndarray | N
     return flags if flags.any() else None
 
 
-def check_groups(matrix: np.ndarray, schema: Schema, groups: tuple[OneHotGroup, ...]) -> None:
+def check_groups(
+    matrix: np.ndarray, schema: Schema, groups: tuple[OneHotGroup, ...], placed: GroupReach | None
+) -> None:
     """Refuse rows that have another number of columns set than their groups say, or other values than 0 and 1."""
-    placed = place_groups(groups, schema)
     if placed is None:
         return
     bad = placed.read_codes(matrix) < 0

@@ -36,12 +36,14 @@ from hardwood.threat.domain import (
     see_domains,
 )
 from hardwood.threat.group_finding import find_in_matrix
+from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.groups import (
     FROM_TABLE,
     Groups,
     check_groups,
     check_not_grouped,
     compare_groups,
+    place_groups,
     read_groups,
     scale_groups,
 )
@@ -187,17 +189,31 @@ class Options:
             columns, within = read_dtypes(X, schema, settled.within)
             settled = replace(settled, whole_numbers=columns, within=within) if columns else settled
         if settled.whole_numbers != FROM_DTYPE or settled.within:
-            whole = place_whole(settled.whole_numbers, schema)
-            check_rows(matrix, schema, whole, place_within(settled.within, schema, whole, seen=False))
+            check_rows(matrix, schema, *settled._place_domain(schema))
         if self.groups == FROM_TABLE:
             settled = replace(settled, groups=tuple(find_in_matrix(matrix, schema)))
         elif not isinstance(self.groups, str):
-            check_groups(matrix, schema, self.groups)
+            check_groups(matrix, schema, self.groups, self.place_groups(schema))
         return settled
 
     def place_budget(self, schema: Schema) -> ColumnBudget | None:
         """Return the budget over columns for one table; None where there is none."""
         return place_budget(self.max_changes, self.radius, self.norm, self.units, schema)
+
+    def _place_domain(self, schema: Schema) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return which columns are whole, and between which values that were said, not seen, each of them lies."""
+
+        def make() -> tuple[np.ndarray | None, np.ndarray | None]:
+            whole = place_whole(self.whole_numbers, schema)
+            return whole, place_within(self.within, schema, whole, seen=False)
+
+        placed: tuple[np.ndarray | None, np.ndarray | None] = self._remember("domain", schema, make)
+        return placed
+
+    def place_groups(self, schema: Schema) -> GroupReach | None:
+        """Return the groups as arrays for one table."""
+        placed: GroupReach | None = self._remember("groups", schema, lambda: place_groups(self.groups, schema))
+        return placed
 
     def place(self, schema: Schema) -> dict[str, Any]:
         """Return the fields of `Reach` that the options become for one table; None where nothing is said."""
@@ -208,6 +224,14 @@ class Options:
             "blank": place_blank(self.blank, schema),
             "fill": place_fill(self.fill, schema),
         }
+
+    def _remember(self, what: str, schema: Schema, make: Callable[[], Any]) -> Any:
+        """Return what was made for a table, if it is the last one: whoever asks row by row repeats it every time."""
+        known: dict[str, tuple[Schema, Any]] = self.__dict__.setdefault("_known", {})
+        last = known.get(what)  # another thread may ask about another table
+        if last is None or last[0] is not schema:
+            last = known[what] = schema, make()
+        return last[1]
 
 
 def list_options() -> tuple[str, ...]:

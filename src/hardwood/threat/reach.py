@@ -299,8 +299,11 @@ class Reach:
             allowed = self.categories[j]
             assert allowed is not None
             own = read_codes(X[:, j])
-            stay = np.eye(len(allowed), dtype=bool)[own]
-            columns.append(np.where(self.attacks[class_index][:, None], allowed[own], stay))
+            codes = allowed[own]
+            if not self._all_attack:
+                stay = np.eye(len(allowed), dtype=bool)[own]
+                codes = np.where(self.attacks[class_index][:, None], codes, stay)
+            columns.append(codes)
         return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
 
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule
 from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, read_classes
-from hardwood.threat.groups import OneHotGroup, add_groups, leave_out, leave_to_groups, place_groups
+from hardwood.threat.groups import OneHotGroup, add_groups, leave_out, leave_to_groups
 from hardwood.threat.options import Options, find_given, list_options
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import Reach
@@ -545,7 +545,7 @@ class ThreatModel:
 
     def _resolve_entries(self, entries: list[Any], schema: Schema, attacks: np.ndarray) -> Reach:
         options = self._options
-        groups = place_groups(options.groups, schema)
+        groups = options.place_groups(schema)
         if groups is not None:
             entries = leave_to_groups(self._features, entries, groups, schema)
         reach = resolve_reach(entries, schema, attacks, options.place(schema), allow_unseen=options.allows_unseen)

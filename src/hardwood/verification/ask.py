@@ -63,10 +63,31 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
+    output = ensemble.output(matrix)
+    predicted = ensemble.choose(output)
     folded = fold(ensemble, reach)
-    if folded is not None:
-        answers = decide(folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, settings)
-        return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
+    if folded is None:
+        answers = _answer(ensemble, matrix, class_index, predicted, reach, settings)
+    else:
+        rows = folded.folding.fold_rows(matrix)
+        answers = _answer(folded.ensemble, rows, class_index, predicted, folded.reach, settings)
+        answers = answers._replace(example=folded.folding.unfold_rows(answers.example))
+    found = answers.status == FOUND
+    output[found] = check_examples(ensemble, reach, matrix, answers.example, class_index, found)
+    upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
+    lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
+    return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+
+
+def _answer(
+    ensemble: TreeEnsemble,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    predicted: np.ndarray,
+    reach: Reach | PricedReach,
+    settings: AskSettings,
+) -> Answers:
+    """Answer as `decide` does, by whoever can; the examples have not been checked."""
     parts = _part(ensemble, matrix, class_index, reach, settings)
     if parts is not None:
         return ask_in_parts(
@@ -78,32 +99,21 @@ def decide(
             settings.progress,
         )
     ensemble = ask_in_whole_numbers(ensemble, reach)
-    output = ensemble.output(matrix)
     if isinstance(reach, PricedReach):
         priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=True)
         # One tree's worst margin is known exactly; of several, a bound.
         upper = priced.lower_margin if ensemble.n_trees == 1 else _no_bound(matrix)
-        answers = Answers(priced.status, priced.lower_margin, upper, priced.example, priced.interrupted)
-    elif settings.method == "milp":
+        return Answers(priced.status, priced.lower_margin, upper, priced.example, priced.interrupted)
+    if settings.method == "milp":
         milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
-        found = ask_where_right(milp.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(found, found.bound / -ensemble.divisor)
-    elif ensemble.n_trees == 1:
-        answers = one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
-    elif reach.budget is not None:
-        found = ask_where_right(
-            _within_budget(ensemble, reach, settings).decide, matrix, class_index, ensemble.choose(output)
-        )
-        answers = _read_leads(found, _search(ensemble, reach, settings).bound_margin(found.bound))
-    else:
-        search = _search(ensemble, reach, settings)
-        found = ask_where_right(search.decide, matrix, class_index, ensemble.choose(output))
-        answers = _read_leads(found, search.bound_margin(found.bound))
-    found_one = answers.status == FOUND
-    output[found_one] = check_examples(ensemble, reach, matrix, answers.example, class_index, found_one)
-    upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
-    lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
-    return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+        found = ask_where_right(milp.decide, matrix, class_index, predicted)
+        return _read_leads(found, found.bound / -ensemble.divisor)
+    if ensemble.n_trees == 1:
+        return one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
+    search = _search(ensemble, reach, settings)
+    asked = search.decide if reach.budget is None else _within_budget(ensemble, reach, settings).decide
+    found = ask_where_right(asked, matrix, class_index, predicted)
+    return _read_leads(found, search.bound_margin(found.bound))
 
 
 def _part(

@@ -42,7 +42,9 @@ class Folding:
         codes = self.groups.read_codes(matrix)
         if (codes < 0).any():
             raise ValueError(f"row {int((codes < 0).any(axis=1).argmax())} has no category of a one-hot group")
-        return np.hstack([matrix[:, self.kept], codes])
+        folded = np.empty((len(matrix), len(self.kept) + codes.shape[1]))
+        folded[:, : len(self.kept)], folded[:, len(self.kept) :] = matrix[:, self.kept], codes
+        return folded
 
     def unfold_rows(self, folded: np.ndarray) -> np.ndarray:
         """Return rows with the columns of every group; NaN where the code is."""
