@@ -270,6 +270,23 @@ def test_attack_writes_the_examples(output: str) -> None:
     np.testing.assert_array_equal(written[["width_before", "height_before"]], X.where(changed))
 
 
+@pytest.mark.parametrize("output", ["examples.csv", "examples.parquet"])
+def test_attack_writes_columns_in_their_types(output: str) -> None:
+    """As soon as a row held, the column had gaps, and 14 items were written as 14.0."""
+    table = pd.DataFrame({"items": [1, 2, 14, 40], "paid": [False, True, False, True], "share": [0.5, 0.25, 0.5, 1.0]})
+    table.assign(fraud=[0, 0, 1, 1]).to_csv("data.csv", index=False)
+    assert run("fit", "data.csv", "--target", "fraud", "--output", "model.json").exit_code == 0
+    Path("threat.toml").write_text('[features]\nitems = 9\npaid = "<>"\n')
+    command = ["attack", "model.json", "data.csv", "--target", "fraud", "--threat", "threat.toml"]
+    result = run(*command, "--output", output)
+    assert result.exit_code == 0, result.stderr
+    written = pd.read_csv(output, dtype=str) if output.endswith("csv") else pd.read_parquet(output).astype(str)
+    assert written["outcome"].tolist() == ["made wrong", "made wrong", "made wrong", "holds"]
+    assert written["items"].tolist()[:3] == ["9", "9", "8"]
+    assert written["items_before"].tolist()[:3] == ["1", "2", "14"]
+    assert written["paid"].tolist()[:3] == ["False", "True", "False"]
+
+
 def test_attack_does_not_count_mistakes_as_attacks() -> None:
     """It said that 2,260 rows have an adversarial example, of which 2,257 were wrong as they stood."""
     table = make_numbers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -27,6 +28,8 @@ from hardwood.plot import (
     save_threat_models,
 )
 from hardwood.plot.regions import COLORS
+from hardwood.table import Schema
+from reference import attacking
 
 mpl.use("Agg")
 
@@ -331,6 +334,30 @@ def test_the_picture_of_an_example(mixed, frame):
     nothing = AdversarialExampleDisplay.from_estimator(mixed, X, y, threat, row=wrong).plot()
     assert nothing.changes == []
     assert "as it stands" in nothing.ax_.get_title(loc="left")
+
+
+def test_an_example_is_shown_in_the_types_of_its_columns():
+    """14.0 items were shown, and a truth value as 1.0; a value that is made missing is said to be."""
+    X = pd.DataFrame({"items": [1, 2, 14, 15], "paid": [False, False, True, True], "share": [0.1, 0.2, 0.8, 0.9]})
+    y = [0, 0, 1, 1]
+    schema = Schema.from_table(X)
+    for feature, threshold, shown in ((0, 9.5, "14 → 9"), (1, 0.5, "True → False"), (2, 0.5, "0.8 → 0.5")):
+        tree = attacking.build((feature, threshold, 0, 1), schema)
+        display = AdversarialExampleDisplay.from_estimator(tree, X, y, "<>", row=2).plot()
+        [change] = display.changes
+        assert [type(change.before), type(change.after)] == [[int, bool, float][feature]] * 2
+        assert shown in [text.get_text() for text in display.ax_.texts]
+    tree = attacking.build((0, 9.5, 0, 1), Schema.numeric(3))
+    threat = ThreatModel([6, 0, 0], whole_numbers=[0])
+    [change] = AdversarialExampleDisplay.from_estimator(tree, X.to_numpy(dtype=float), y, threat, row=2).changes
+    assert repr(change.after) == "9"
+    tree = attacking.build((0, 9.5, 0, 1), replace(Schema.numeric(3), accepts_missing=True))
+    tree = replace(tree, missing_left=np.ones_like(tree.missing_left))
+    rows = X.to_numpy(dtype=float)
+    rows[0, 1] = np.nan
+    display = AdversarialExampleDisplay.from_estimator(tree, rows, y, ThreatModel(None, blank=[0]), row=2).plot()
+    assert [(change.before, change.after) for change in display.changes] == [(14.0, None)]
+    assert {"14 → missing", "made missing"} <= {text.get_text() for text in display.ax_.texts}
 
 
 def test_critical_differences_show_ranks_and_groups():

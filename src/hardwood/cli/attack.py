@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hardwood import AttackResult
 
 
+# Types that know missing values, by the kinds of those that do not.
+_NULLABLE = {"i": "Int64", "u": "Int64", "b": "boolean"}
+
+
 class Norm(StrEnum):
     """How the size of a change is measured."""
 
@@ -111,11 +115,21 @@ def _as_table(result: AttackResult, X: pd.DataFrame, y: np.ndarray) -> pd.DataFr
             "lower": result.lower,
         }
     )
-    before = {}
+    before, examples = {}, {}
     for name in names:
-        after, own = result.X_adv[name], X[name]
+        own = X[name]
+        after = examples[name] = _as_typed(result.X_adv[name], own)
         changed = result.made_wrong & (after.astype(object) != own.astype(object)).to_numpy() & own.notna().to_numpy()
         if changed.any():
-            before[f"{name}_before"] = own.astype(object).where(changed)
+            before[f"{name}_before"] = own.astype(_NULLABLE.get(own.dtype.kind, object)).where(changed)
     outcome = outcome.rename(columns={name: f"attack_{name}" for name in outcome.columns if name in {*names, *before}})
-    return pd.concat([outcome, result.X_adv, pd.DataFrame(before, index=X.index)], axis=1)
+    return pd.concat([outcome, pd.DataFrame(examples), pd.DataFrame(before, index=X.index)], axis=1)
+
+
+def _as_typed(after: pd.Series, own: pd.Series) -> pd.Series:
+    """Return a column of examples in the type that it had, though rows without an example are empty: 14, not 14.0."""
+    nullable, known = _NULLABLE.get(own.dtype.kind), after.dropna()
+    if nullable is None or after.dtype.kind != "f":
+        return after
+    fits = known.isin([0.0, 1.0]) if nullable == "boolean" else (known % 1.0 == 0.0) & (known.abs() < 2.0**63)
+    return after.astype(nullable) if fits.all() else after

@@ -137,15 +137,17 @@ def _list_changes(
     ensemble: TreeEnsemble, before: np.ndarray, after: np.ndarray, changed: np.ndarray, X: pd.DataFrame
 ) -> Iterator[str]:
     for feature in changed.tolist():
-        name, is_whole = ensemble.schema.name(feature), X.dtypes.iloc[feature].kind in "iub"
-        shown = [_show_value(ensemble, feature, row[feature], is_whole=is_whole) for row in (before, after)]
+        name, kind = ensemble.schema.name(feature), X.dtypes.iloc[feature].kind
+        shown = [_show_value(ensemble, feature, row[feature], kind) for row in (before, after)]
         yield f"    {name}: {shown[0]} -> {shown[1]}"
 
 
-def _show_value(ensemble: TreeEnsemble, feature: int, value: float, *, is_whole: bool) -> str:
+def _show_value(ensemble: TreeEnsemble, feature: int, value: float, kind: str) -> str:
     if np.isnan(value):
         return "missing"
     labels: Any = ensemble.schema.categories[feature]
     if labels is not None:
         return str(labels[int(value)]) if value < len(labels) else "a category never seen"
-    return str(int(value)) if is_whole and value == int(value) else f"{value:.6g}"
+    if kind == "b" and value in (0.0, 1.0):
+        return str(bool(value))
+    return str(int(value)) if kind in "iu" and value == int(value) else f"{value:.6g}"

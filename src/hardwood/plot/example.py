@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hardwood.attacks import attack
 from hardwood.convert import as_ensemble
-from hardwood.ensemble import TreeEnsemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
 from hardwood.results import unless_interrupted
 from hardwood.table import Schema
+from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.spelling import plain
@@ -27,7 +27,9 @@ _BAR = "#DDDDDD"
 class FeatureChange:
     """What happened to one feature, in the units of the table.
 
-    `low` and `high` are the ends of its reach, and `scale` is the change that is drawn as 1; None for a category.
+    `before` and `after` have the type of the column: whole numbers, truth values, categories; None is a missing value.
+    `low` and `high` are the ends of its reach, and `scale` is the change that is drawn as 1; None for a category and
+    where a value is made missing, or a missing one is filled in.
     """
 
     name: str
@@ -39,7 +41,7 @@ class FeatureChange:
 
     @property
     def shift(self) -> float:
-        """How far it moved, as a share of the scale; a change of category is 1."""
+        """How far it moved, as a share of the scale; a change of category or from or to a missing value is 1."""
         return 1.0 if self.scale is None else (self.after - self.before) / self.scale
 
 
@@ -128,7 +130,7 @@ class AdversarialExampleDisplay:
             known = "has no" if np.isinf(result.lower[0]) else "has, as far as the search got, no"
             raise ValueError(f"row={row}: the row {known} adversarial example within {threat}")
         example = ensemble.schema.encode(result.X_adv)[0]
-        changes = _changes(ensemble, matrix, row, example, reach, label)
+        changes = _changes(_read_rows(X, ensemble.schema, matrix, label, reach), row, example, reach)
         prediction = ensemble.labels[ensemble.decide(example[None])[0]]
         n_movable = _count_movable(ensemble.schema, reach, matrix[[row]], label[[row]])
         return cls(changes, n_movable, plain(own[0]), plain(prediction), float(result.distance[0]), row)
@@ -173,6 +175,35 @@ class AdversarialExampleDisplay:
         return f"Row {self.row}: {self.label}, taken for {self.prediction} with {count} changed{more}"
 
 
+class _Rows(NamedTuple):
+    """Encoded rows, their classes, and how a cell of each column is shown."""
+
+    schema: Schema
+    matrix: np.ndarray
+    label: np.ndarray
+    whole: set[int]  # columns whose numbers are shown as whole ones
+    truths: set[int]  # columns of truth values
+
+    def read_cell(self, value: float, column: int) -> Any:
+        """Return an encoded value as one of the column's own type; None if it is missing."""
+        labels = self.schema.categories[column]
+        if np.isnan(value):
+            return None
+        if labels is not None:
+            return labels[int(value)] if value < len(labels) else "unknown"
+        if column in self.truths and value in (0.0, 1.0):
+            return bool(value)
+        return int(value) if column in self.whole and value == np.floor(value) else float(value)
+
+
+def _read_rows(X: Any, schema: Schema, matrix: np.ndarray, label: np.ndarray, reach: Reach | PricedReach) -> _Rows:
+    """Find out of what types columns are: by the types of a DataFrame, or by what the threat model says."""
+    typed = [column for column in find_whole_columns(X) if schema.categories[column.position] is None]
+    said = getattr(reach, "whole", None)
+    whole = {column.position for column in typed} | (set() if said is None else set(np.flatnonzero(said).tolist()))
+    return _Rows(schema, matrix, label, whole, {column.position for column in typed if column.most == 1.0})
+
+
 def _count_movable(schema: Schema, reach: Reach | PricedReach, x: np.ndarray, label: np.ndarray) -> int:
     """Count the features of one row that the attacker can change."""
     low, high = reach.box(x, label)
@@ -181,31 +212,23 @@ def _count_movable(schema: Schema, reach: Reach | PricedReach, x: np.ndarray, la
     return int((low < high).sum()) + sum(bool(allowed.sum() > 1) for allowed in codes)
 
 
-def _changes(
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    row: int,
-    example: np.ndarray,
-    reach: Reach | PricedReach,
-    label: np.ndarray,
-) -> list[FeatureChange]:
+def _changes(rows: _Rows, row: int, example: np.ndarray, reach: Reach | PricedReach) -> list[FeatureChange]:
     """List the features that moved, the largest change first."""
-    x = matrix[row]
-    low, high = (ends[0] for ends in reach.box(matrix[[row]], label[[row]]))
+    x = rows.matrix[row]
+    low, high = (ends[0] for ends in reach.box(rows.matrix[[row]], rows.label[[row]]))
     # Rules may reach as far as there are numbers: no limit worth drawing.
     low, high = (np.where(np.abs(end) < np.finfo(np.float64).max, end, np.copysign(np.inf, end)) for end in (low, high))
-    # As objects: a table of numbers and one of categories are read alike.
-    before, after = (np.asarray(ensemble.schema.decode(values[None]), dtype=object)[0] for values in (x, example))
     changes = []
-    for j in np.flatnonzero(example != x).tolist():
-        name = ensemble.schema.name(j)
-        if ensemble.schema.categories[j] is not None:
-            changes.append(FeatureChange(name, before[j], "unknown" if after[j] is None else after[j]))
+    for j in np.flatnonzero((example != x) & ~(np.isnan(example) & np.isnan(x))).tolist():
+        before, after = (rows.read_cell(values[j], j) for values in (x, example))
+        if rows.schema.categories[j] is not None or before is None or after is None:
+            changes.append(FeatureChange(rows.schema.name(j), before, after))
             continue
-        moved = abs(example[j] - x[j])
         scale = max(x[j] - low[j], high[j] - x[j])
-        scale = float(scale if np.isfinite(scale) else max(np.ptp(matrix[:, j]), moved))
-        changes.append(FeatureChange(name, float(before[j]), float(after[j]), float(low[j]), float(high[j]), scale))
+        if not np.isfinite(scale):
+            column = rows.matrix[:, j]
+            scale = max(np.nanmax(column) - np.nanmin(column), abs(example[j] - x[j]))
+        changes.append(FeatureChange(rows.schema.name(j), before, after, float(low[j]), float(high[j]), float(scale)))
     return sorted(changes, key=lambda change: -abs(change.shift))
 
 
@@ -213,16 +236,22 @@ def _draw_change(ax: Any, place: int, change: FeatureChange) -> None:
     ax.plot(0.0, place, marker="o", markersize=7, color=INK, zorder=4)
     where = {"transform": ax.get_yaxis_transform(), "clip_on": False, "va": "center"}
     if change.scale is None or change.low is None or change.high is None:
-        ax.text(1.02, place, f"{change.before} → {change.after}", color=INK, fontsize=10, **where)
-        ax.text(0.06, place, "another category", color=COLORS[5], fontsize=10, va="center")
+        ax.text(1.02, place, f"{_say(change.before)} → {_say(change.after)}", color=INK, fontsize=10, **where)
+        what = "made missing" if change.after is None else "filled in" if change.before is None else "another category"
+        ax.text(0.06, place, what, color=COLORS[5], fontsize=10, va="center")
         return
     left = max((change.low - change.before) / change.scale, -1.2)
     right = min((change.high - change.before) / change.scale, 1.2)
     ax.barh(place, right - left, left=left, height=0.34, color=_BAR, zorder=1)
     arrow = {"arrowstyle": "-|>", "color": COLORS[5], "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", (change.shift, place), (0.0, place), arrowprops=arrow, zorder=3)
-    ax.text(1.02, place - 0.12, f"{change.before:.6g} → {change.after:.6g}", color=INK, fontsize=10, **where)
+    ax.text(1.02, place - 0.12, f"{_say(change.before)} → {_say(change.after)}", color=INK, fontsize=10, **where)
     ax.text(1.02, place + 0.2, _say_reach(change.low, change.high), color=_GREY, fontsize=8, **where)
+
+
+def _say(value: Any) -> str:
+    """Return a cell as a person writes it."""
+    return "missing" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _say_reach(low: float, high: float) -> str:
