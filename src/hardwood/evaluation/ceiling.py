@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, grow_forest, match_greedily
+from hardwood.evaluation.budget_conflicts import bound_ceiling
 from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
 from hardwood.threat import Reach
 from hardwood.verification.folding import Folding
@@ -63,7 +64,7 @@ def find_ceilings(
     class_index : ndarray of shape (n_rows,), the class of each row
     reaches : sequence of Reach
         Attackers, each at least as strong as the one before. A category that is not in the schema is in conflict with
-        nothing: it may stand for several.
+        nothing: it may stand for several. For budgets over columns see `budget_conflicts`.
     budget : Budget or None
         When it is used up, any matching still proves a ceiling, and rows that have not been dealt with might lower it
         by no more than their number: so there is an interval.
@@ -75,7 +76,8 @@ def find_ceilings(
     Returns
     -------
     lower, upper : ndarray of float, one per attacker
-        The ceiling is between the two, and equal to both where the budget was enough.
+        The ceiling is between the two, and equal to both where the time was enough, and budgets over columns leave
+        nothing open.
     interrupted : bool
         Whether Ctrl-C ended the work early.
     """
@@ -96,8 +98,12 @@ def find_ceilings(
         budget.begin(len(reaches) - k)
         if progress is not None:
             search.progress = partial(_tell, progress, k * n_rows, n_rows, len(reaches) * n_rows)
-        search.run(reach)
-        lower[k], upper[k] = search.bounds()
+        if reach.budget is None:
+            search.run(reach)
+            lower[k], upper[k] = search.bounds()
+        else:
+            search.look_within_budget(reach)
+            lower[k], upper[k] = search.within_budget
         # A constant classifier attains it, so it is as low as it gets.
         if search.interrupted or upper[k] == constant:
             break
@@ -132,6 +138,7 @@ class _MatchingSearch:
         self.matching = Matching(*(np.full(len(rows), -1, dtype=np.int32) for rows in self.sides))
         self.isolated = np.zeros(len(left), dtype=bool)
         self.is_maximum = self.interrupted = False
+        self.within_budget = 0.0, 1.0  # bounds of the ceiling for the last attacker with a budget over columns
 
     def bounds(self) -> tuple[float, float]:
         """Return the ceiling, or two numbers between which it is, for the last attacker that was looked at."""
@@ -141,6 +148,17 @@ class _MatchingSearch:
             matched, most = (matched + 1) // 2, (most + 1) // 2
         constant = np.bincount(self.class_index).max() / n_rows
         return max((n_rows - most) / n_rows, constant), (n_rows - matched) / n_rows
+
+    def look_within_budget(self, reach: Reach) -> None:
+        """Bound the ceiling for an attacker with a budget over columns."""
+        constant = np.bincount(self.class_index).max() / len(self.class_index)
+        self.within_budget = constant, 1.0
+        try:
+            self.progress(0.0)
+            self.within_budget = bound_ceiling(self.matrix, self.class_index, reach, self.budget.lasts)
+            self.progress(1.0)
+        except KeyboardInterrupt:
+            self.interrupted = True
 
     def run(self, reach: Reach) -> None:
         """Make the matching a maximum one for this attacker, as far as the budget lasts and until Ctrl-C."""
