@@ -5,7 +5,6 @@ reach it is the same tree, split by split. Codes are made once. What a row adds 
 a weight in fixed point, so the tree depends neither on threads nor on the order in which rows are added up.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +15,12 @@ from hardwood._kernels.grow.histograms import CLASS_BIT, ID_MASK, BinnedSamples,
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins, encode_rows, find_bins
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
+from hardwood.grow.fixed_point import weigh_samples
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
 from hardwood.grow.workers import hire
 from hardwood.threat import Reach
 
-# Sums in fixed point stay below this power of two.
-SUM_BITS = 61
 # Memory for histograms. A tree that is grown depth first keeps one per level; where there is no room for one, the node
 # is counted again when it is split.
 HISTOGRAM_BYTES = 1 << 28
@@ -63,29 +61,12 @@ def _weigh_samples(
     if problem.sample_weight is None and not stays.any():
         zero, one = problem.class_weight.tolist()
         return None, Units(zero, one, 1.0), (n_rows - n_one, n_one, n_rows)
-    is_split = stays[classes]
-    staying = np.flatnonzero(is_split)
-    row_weight = problem.row_weight
-    moving_part = np.where(is_split, rho, 1.0)
-    weight, weight_unit = _fix_point(np.concatenate([row_weight * moving_part, row_weight[staying] * (1.0 - rho)]))
-    whole_row = 1 << _spare_bits(n_rows)
-    rows = np.rint(moving_part * whole_row).astype(np.int64)
-    rows = np.concatenate([rows, whole_row - rows[staying]])
+    staying = np.flatnonzero(stays[classes])
+    fixed = weigh_samples(problem.row_weight, staying, rho)
     of_sample = np.concatenate([classes, classes[staying]])
-    sums = [int(weight[of_sample == k].sum()) for k in (0, 1)]
-    units = Units(weight_unit, weight_unit, 1.0 / whole_row)
-    return np.column_stack([weight, rows]), units, (sums[0], sums[1], n_rows * whole_row)
-
-
-def _spare_bits(total: float) -> int:
-    """Return by which power of two a total can be multiplied without outgrowing the integers."""
-    return SUM_BITS - math.frexp(total)[1]
-
-
-def _fix_point(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return positive numbers as multiples of a unit, a power of two; none of them becomes 0."""
-    bits = _spare_bits(float(values.sum()))
-    return np.maximum(np.rint(np.ldexp(values, bits)), 1.0).astype(np.int64), math.ldexp(1.0, -bits)
+    sums = [int(fixed.weight[of_sample == k].sum()) for k in (0, 1)]
+    units = Units(fixed.weight_unit, fixed.weight_unit, 1.0 / fixed.whole_row)
+    return np.column_stack([fixed.weight, fixed.rows]), units, (sums[0], sums[1], n_rows * fixed.whole_row)
 
 
 def _grow(

@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood._kernels.grow.binning import CELLS, Guide, encode, place
 from hardwood._kernels.grow.orders import TIE_TOLERANCE
-from hardwood.grow.shifts import find_shifts
+from hardwood.grow.shifts import find_slots
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
@@ -68,17 +68,17 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
         bytes cannot tell apart.
     """
-    shifts = find_shifts(reach.widen(X), reach.attacks)
+    slots, largest = find_slots(reach.widen(X), reach.attacks)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
     X, class_index = X[rows], class_index[rows]
     lo, hi = reach.box(X, class_index)
     most = MOST_THRESHOLDS if max_bins is None else max_bins - 1
     chosen = []
-    for feature, (first, second) in enumerate(shifts.slots.tolist()):
+    for feature, (first, second) in enumerate(slots.tolist()):
         ends = [lo[:, feature]] if first == second else [lo[:, feature], hi[:, feature]]
         if first != second and stays.any():
             ends.append(X[stays[class_index], feature])
-        below, above = find_gaps(ends, float(shifts.largest[feature]), most)
+        below, above = find_gaps(ends, float(largest[feature]), most)
         if len(below) > most:
             raise ValueError(f"X: column {feature} has {len(below)} ends of reach; at most {most} can be told apart")
         chosen.append((below, above))
@@ -86,7 +86,7 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
     sides = np.full((2, len(chosen), max(1, int(n_thresholds.max()))), np.inf)
     for feature, both in enumerate(chosen):
         sides[:, feature, : n_thresholds[feature]] = both
-    return Bins(n_thresholds, sides[0], sides[1], shifts.slots, shifts.largest)
+    return Bins(n_thresholds, sides[0], sides[1], slots, largest)
 
 
 def draw_rows(n_rows: int, size: int) -> np.ndarray:

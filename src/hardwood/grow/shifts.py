@@ -27,14 +27,25 @@ def find_shifts(reach: Reach, attacks: np.ndarray) -> Shifts:
         shift[:, 0, 0], shift[:, 1, 0] = reach.right, -reach.left
     if attacks[1]:
         shift[:, 0, 1], shift[:, 1, 1] = -reach.left, reach.right
-    two_orders = (shift != 0.0).any(axis=(1, 2))
-    last_slot = np.cumsum(1 + two_orders) - 1
+    slots, largest = find_slots(reach, attacks)
     return Shifts(
         shift=shift,
-        largest=np.where(np.isfinite(shift), np.abs(shift), 0.0).max(axis=(1, 2)),
-        slots=np.column_stack([last_slot - two_orders, last_slot]),
+        largest=largest,
+        slots=slots,
         elsewhere=np.array([matrix is not None for matrix in reach.categories]),
     )
+
+
+def find_slots(reach: Reach, attacks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give every feature a slot for each end of its rows' reach, one for both if nobody can move it.
+
+    Returns the slots, int64 (feature, end), and the largest finite distance that anybody moves, per feature.
+    """
+    ends = np.stack([reach.left, reach.right]) if attacks.any() else np.zeros((2, len(reach.left)))
+    two_slots = (ends != 0.0).any(axis=0)
+    last_slot = np.cumsum(1 + two_slots) - 1
+    largest = np.where(np.isfinite(ends), ends, 0.0).max(axis=0)
+    return np.column_stack([last_slot - two_slots, last_slot]), largest
 
 
 def sort_shifted(

@@ -36,6 +36,7 @@ from hardwood.grow.binned import grow_nodes
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
+from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
 from hardwood.grow.shifts import find_shifts
@@ -62,7 +63,8 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
         grower = ExactGrower(samples, shifts, limits, search, workers)
         grower.plant(problem.class_index, options.seed)
         grower.grow()
-    ensemble = _harvest(grower.nodes, _read_left_sets(grower, problem), problem)
+    nodes = grower.nodes
+    ensemble = _harvest(nodes, _weigh_nodes(nodes), _read_left_sets(grower, problem), problem)
     return floor_thresholds(ensemble, reach.whole)
 
 
@@ -81,8 +83,15 @@ def _check_shares(problem: Problem, options: GrowOptions) -> None:
 
 def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
     """Grow one robust tree of numerical features on bins; None: on as many as there are ends of reach."""
-    ensemble = _harvest(grow_nodes(problem, reach, options, max_bins), {}, problem)
+    nodes = grow_nodes(problem, reach, options, max_bins)
+    ensemble = _harvest(nodes, _weigh_nodes(nodes), {}, problem)
     return floor_thresholds(ensemble, reach.whole)
+
+
+def grow_general(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
+    """Grow one robust tree of numerical features and any number of classes on bins; None: on bins for all ends."""
+    grown = grow_classes(problem, reach, options, max_bins)
+    return floor_thresholds(_harvest(grown.nodes, grown.weight, {}, problem), reach.whole)
 
 
 def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:
@@ -97,10 +106,14 @@ def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarr
     return left_sets
 
 
-def _harvest(nodes: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
-    """Return the finished tree, without what only growing needed."""
+def _weigh_nodes(nodes: np.ndarray) -> np.ndarray:
+    """Return what both classes weigh in every node."""
+    return np.column_stack([nodes["zero"], nodes["one"]])
+
+
+def _harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
+    """Return the finished tree, without what only growing needed; `weight` is per node and class."""
     left = nodes["left"]
-    weight = np.column_stack([nodes["zero"], nodes["one"]])
     cover = weight.sum(axis=1)
     return assemble(
         Nodes(
@@ -115,7 +128,7 @@ def _harvest(nodes: np.ndarray, left_sets: dict[int, np.ndarray], problem: Probl
         ),
         problem.schema,
         left_sets,
-        base_score=np.zeros(2),
+        base_score=np.zeros(len(problem.classes)),
         link="probability",
         classes=problem.classes,
     )

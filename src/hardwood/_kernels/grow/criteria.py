@@ -28,7 +28,7 @@ PLATEAU_WEIGHT = 1e-9
 
 
 @inner
-def _round_off(x):
+def round_off(x):
     """Round a number to its leading bits."""
     scaled = x * SPLITTER
     return scaled - (scaled - x)
@@ -56,13 +56,13 @@ def gain(criterion, sign, left_zero, left_one, node_zero, node_one):
     left = left_zero + left_one
     node = node_zero + node_one
     right = node - left
-    gini = _round_off(2.0 * imbalance * imbalance / (node * left * right))
+    gini = round_off(2.0 * imbalance * imbalance / (node * left * right))
     if criterion == GINI:
         return gini
     right_zero, right_one = node_zero - left_zero, node_one - left_one
     if criterion == ENTROPY:
         saved = _entropy(node_zero, node_one) - _entropy(left_zero, left_one) - _entropy(right_zero, right_one)
-        return _round_off(saved) if saved > 0.0 else 0.0
+        return round_off(saved) if saved > 0.0 else 0.0
     wrong = left_one + right_zero if imbalance > 0.0 else left_zero + right_one
     saved = (node_zero if node_zero < node_one else node_one) - wrong
     saved = (saved + LIFT * node) - LIFT * node

@@ -1,0 +1,362 @@
+"""The frame of the general grower on bins: samples in groups, histograms of integers, nodes and how they are split.
+
+A target (classes, for one) divides the samples into groups and gives each sample some statistics, integers that are
+added up. The first statistic is always the rows that a sample stands for. What a target brings is a kernel `grow` of
+its own that looks for the best split of a node by its histogram (`general_classes.py`); what is here it shares:
+
+* `fill`, `subtract`: histograms, column x code x group x statistic. A sample sits in one child only and its codes never
+  change, so the smaller child is counted and the larger one is what is left.
+* `settle`: where the threshold of the best split goes, and whether the node waits on the frontier.
+* `split`: children, their samples and their histograms.
+
+A split at a cut (the last code on the left) makes a sample surely left, surely right or movable, by the codes of both
+ends of its reach: `can_go_left` and `can_go_right`. How many of the movable samples of each group go left is part of
+the split (`takes`): nobody, everybody, or the first so many, by the lower end of their reach and then by their number.
+
+The caller (`grow/general.py`) owns all arrays. `grow` returns when the frontier is empty (DONE) or when there is no
+room for more nodes (FULL): the caller enlarges the arrays and calls again.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64, uint64
+
+from hardwood._kernels.compiling import inner, part, record_type
+from hardwood._kernels.grow.frontier import push
+from hardwood._kernels.grow.nodes import LEAVES, NODES, mix
+
+DONE, FULL = 0, 1
+
+GROUP_SHIFT = uint64(32)
+ID_MASK = uint64((1 << 32) - 1)
+# Of a group's movable samples, all of them.
+EVERYBODY = np.iinfo(np.int64).max
+
+NODE = record_type(
+    [
+        ("feature", np.int64),  # the split found; -1 where none is worth it
+        ("threshold", np.float64),
+        ("cut", np.int64),  # the last code on the left
+        ("gain", np.float64),
+        ("left", np.int64),  # the right child is the next node; -1 while unsplit
+        ("depth", np.int64),
+        ("start", np.int64),  # the node's samples are entries[start:end]
+        ("end", np.int64),
+        ("slot", np.int64),  # where its histogram is; -1: nowhere
+        ("count", np.float64),  # rows
+        ("mixed", np.int64),  # whether it holds what a split could part
+        ("seed", np.uint64),
+    ]
+)
+
+
+class Samples(NamedTuple):
+    """The training samples. With rho < 1 there are up to two samples per row; those that stay come last."""
+
+    codes: np.ndarray  # uint8 or uint16 (sample, column)
+    entries: np.ndarray  # uint64: the samples, node by node, in the order of their numbers; the group in the upper half
+    spill: np.ndarray  # uint64 per sample: scratch
+    # int64 (sample, statistic): rows first, in fixed point. None where each sample is one row and nothing else counts:
+    # there is a single statistic then. Functions that look at it are handed it beside the samples: see
+    # `growing.Samples`.
+    statistics: np.ndarray | None
+
+
+class Columns(NamedTuple):
+    """Where the codes of a feature are, and what they mean."""
+
+    columns: np.ndarray  # int64 (feature, end)
+    n_thresholds: np.ndarray  # int64 per feature
+    below: np.ndarray  # float64 (feature, threshold): the ends of reach beside each threshold
+    above: np.ndarray
+    width: int  # codes of a column
+
+
+class Units(NamedTuple):
+    """What the integers stand for."""
+
+    weight: (
+        np.ndarray
+    )  # float64 per group: what one unit of its weight stands for (of its rows, where nothing else counts)
+    rows: float  # what one unit of rows stands for
+    mover: np.ndarray  # int64 per group: the rows, in units, of a sample that moves
+
+
+class Tree(NamedTuple):
+    """The nodes of a tree, and which of them are still to be split."""
+
+    nodes: np.ndarray  # NODE
+    sums: np.ndarray  # int64 (node, group * statistic): what it holds
+    left_sums: np.ndarray  # int64, the same of what its split leaves on the left
+    takes: np.ndarray  # int64 (node, group): how many movable samples its split sends left; see EVERYBODY
+    heap: np.ndarray  # int64: the frontier, see frontier.py
+    sizes: np.ndarray  # int64: as in `nodes.Tree`
+
+
+class Histograms(NamedTuple):
+    """Memory for some histograms, and scratch for splits."""
+
+    cells: np.ndarray  # int64 (slot, cell)
+    free: np.ndarray  # int64: how many slots are free, and which
+    features: np.ndarray  # int64: the features in the order they are tried
+    limits: np.ndarray  # int64 per group: the code of the lower end where the movable samples that go left end,
+    rest: np.ndarray  # int64 per group: and how many of those with this code do
+    tally: np.ndarray  # int64 per code
+
+
+@inner
+def _count(codes, entries, start, end, n_groups, step, cells):
+    """Add samples that are one row each to a histogram."""
+    n_columns, size = uint64(codes.shape[1]), uint64(n_groups)
+    for k in range(uint64(start), uint64(end)):
+        entry = entries[k]
+        sample, cell = entry & ID_MASK, entry >> GROUP_SHIFT
+        for column in range(n_columns):
+            cells[cell + uint64(codes[sample, column]) * size] += 1
+            cell += uint64(step)
+
+
+@inner
+def _add(codes, entries, start, end, n_groups, step, statistics, cells):
+    """Add the statistics of samples to a histogram."""
+    n_columns, n_statistics = uint64(codes.shape[1]), uint64(statistics.shape[1])
+    size = uint64(n_groups) * n_statistics
+    for k in range(uint64(start), uint64(end)):
+        entry = entries[k]
+        sample, cell = entry & ID_MASK, (entry >> GROUP_SHIFT) * n_statistics
+        for column in range(n_columns):
+            at = cell + uint64(codes[sample, column]) * size
+            for s in range(n_statistics):
+                cells[at + s] += statistics[sample, s]
+            cell += uint64(step) * n_statistics
+
+
+@inner
+def fill(samples, statistics, start, end, n_groups, width, cells):
+    """Make the histogram of some samples."""
+    for cell in range(cells.shape[0]):
+        cells[cell] = 0
+    if statistics is None:
+        _count(samples.codes, samples.entries, start, end, n_groups, n_groups * width, cells)
+    else:
+        _add(samples.codes, samples.entries, start, end, n_groups, n_groups * width, statistics, cells)
+
+
+@inner
+def subtract(cells, others):
+    """Take one histogram away from another."""
+    for cell in range(cells.shape[0]):
+        cells[cell] -= others[cell]
+
+
+@part
+def take_slot(histograms):
+    """Return a free slot, which is free no longer."""
+    free = histograms.free
+    slot = free[free[0]]
+    free[0] -= 1
+    return slot
+
+
+@inner
+def release_slot(histograms, here):
+    """Give a node's slot back, if it has one."""
+    free = histograms.free
+    if here.slot >= 0:
+        free[0] += 1
+        free[free[0]] = here.slot
+        here.slot = -1
+
+
+@inner
+def is_open(here, limits):
+    """Whether a node may be split at all."""
+    return (
+        here.mixed != 0
+        and here.depth < limits.max_depth
+        and here.count >= limits.min_split
+        and here.count >= 2.0 * limits.min_leaf
+    )
+
+
+@part
+def can_go_left(codes, sample, lo, cut):
+    """Whether a sample can be on the left of a cut; `lo` is the column of its feature's lower ends."""
+    return int64(codes[sample, lo]) <= cut
+
+
+@part
+def can_go_right(codes, sample, hi, cut):
+    """Whether a sample can be on the right of a cut; `hi` is the column of its feature's upper ends."""
+    return int64(codes[sample, hi]) > cut
+
+
+@inner
+def skip_empty(cells, takes, n_groups, n_statistics, lo, hi, cut, n_thresholds):
+    """Return the first code behind a cut that holds a sample, at the ends that count.
+
+    Where everybody who can goes left only lower ends count, where nobody does only upper ends; else both do.
+    """
+    code = cut + 1
+    while code < n_thresholds:
+        for group in range(n_groups):
+            low, high = (lo + code) * n_groups + group, (hi + code) * n_groups + group
+            if takes[group] != 0 and cells[low * n_statistics] != 0:
+                return code
+            if takes[group] != EVERYBODY and cells[high * n_statistics] != 0:
+                return code
+        code += 1
+    return code
+
+
+@inner
+def settle(bins, limits, tree, node, histograms, n_statistics):
+    """Put a node on the frontier if the split that was found is worth it.
+
+    Its threshold goes midway between the samples on either side: to the middle of the empty bins behind the cut. The
+    bin before the cut holds a sample, or the cut before it would have been taken, which is as good.
+    """
+    here, takes = tree.nodes[node], tree.takes[node]
+    if here.feature >= 0 and here.gain >= limits.min_gain:
+        feature, cut, width = here.feature, here.cut, bins.width
+        lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
+        beyond = skip_empty(
+            histograms.cells[here.slot], takes, takes.shape[0], n_statistics, lo, hi, cut, bins.n_thresholds[feature]
+        )
+        low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
+        middle = 0.5 * low + 0.5 * high
+        here.threshold = middle if low <= middle < high else low
+        push(tree, limits.best_first, node)
+        if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
+            return
+    release_slot(histograms, here)
+
+
+@inner
+def _find_limits(samples, here, takes, lo, hi, histograms):
+    """Find where the movable samples that go left end, for each group; whether that is amid some group."""
+    codes, entries, cut = samples.codes, samples.entries, here.cut
+    limits, rest, tally = histograms.limits, histograms.rest, histograms.tally
+    amid = False
+    for group in range(takes.shape[0]):
+        limits[group] = cut + 1 if takes[group] == EVERYBODY else -1
+        rest[group] = 0
+        if takes[group] == 0 or takes[group] == EVERYBODY:
+            continue
+        amid = True
+        for code in range(cut + 1):
+            tally[code] = 0
+        for k in range(here.start, here.end):
+            entry = entries[k]
+            sample = entry & ID_MASK
+            if (
+                int64(entry >> GROUP_SHIFT) == group
+                and can_go_right(codes, sample, hi, cut)
+                and can_go_left(codes, sample, lo, cut)
+            ):
+                tally[int64(codes[sample, lo])] += 1
+        left, code = takes[group], int64(0)
+        while left > tally[code]:
+            left -= tally[code]
+            code += 1
+        limits[group], rest[group] = code, left
+    return amid
+
+
+@inner
+def _partition(samples, statistics, here, takes, lo, hi, histograms, left_sums):
+    """Move a node's samples that go left to the front, keeping their order; where the others begin.
+
+    Of a group of which only some movable samples go left, their statistics but the rows are added to what is left.
+    """
+    codes, entries, spill, cut = samples.codes, samples.entries, samples.spill, here.cut
+    limits, rest = histograms.limits, histograms.rest
+    write, spilled = uint64(here.start), uint64(0)
+    for k in range(uint64(here.start), uint64(here.end)):
+        entry = entries[k]
+        sample, group = entry & ID_MASK, int64(entry >> GROUP_SHIFT)
+        right = uint64(not can_go_left(codes, sample, lo, cut))
+        if right == uint64(0) and can_go_right(codes, sample, hi, cut):
+            low = int64(codes[sample, lo])
+            if low >= limits[group]:
+                right = uint64(low > limits[group] or rest[group] == 0)
+                rest[group] -= int64(low == limits[group] and rest[group] > 0)
+            if statistics is not None:  # noqa: SIM102, numba prunes what is tested alone
+                if right == uint64(0) and takes[group] != EVERYBODY:
+                    n_statistics = statistics.shape[1]
+                    for s in range(1, n_statistics):
+                        left_sums[group * n_statistics + s] += statistics[sample, uint64(s)]
+        entries[write] = entry
+        spill[spilled] = entry
+        write += uint64(1) - right
+        spilled += right
+    for k in range(spilled):
+        entries[write + k] = spill[k]
+    return int64(write)
+
+
+@inner
+def share_sums(tree, units, node, n_statistics):
+    """Divide what a node holds between its children."""
+    here = tree.nodes[node]
+    for right in range(2):
+        child = tree.nodes[here.left + right]
+        sums, left_sums, own = tree.sums[node], tree.left_sums[node], tree.sums[here.left + right]
+        rows, n_held = int64(0), int64(0)
+        for cell in range(sums.shape[0]):
+            own[cell] = sums[cell] - left_sums[cell] if right else left_sums[cell]
+        for group in range(tree.takes.shape[1]):
+            held = own[group * n_statistics]
+            rows += held
+            n_held += int64(held > 0 and units.weight[group] > 0.0)
+        child.count, child.mixed = rows * units.rows, int64(n_held >= 2)
+
+
+@inner
+def make_children(tree, units, node, n_statistics):
+    """Make a node's two children, which are not yet given their samples."""
+    nodes, sizes = tree.nodes, tree.sizes
+    here = nodes[node]
+    here.left = sizes[NODES]
+    sizes[NODES] += 2
+    sizes[LEAVES] += 1
+    for right in range(2):
+        child = nodes[here.left + right]
+        child.feature = -1
+        child.left = -1
+        child.slot = -1
+        child.depth = here.depth + 1
+        child.seed = mix(here.seed + uint64(right + 1))
+    share_sums(tree, units, node, n_statistics)
+
+
+@inner
+def split(samples, statistics, bins, units, limits, tree, node, histograms):
+    """Split a frontier node: its children, their samples, and their histograms if one of them can be split again."""
+    nodes, cells = tree.nodes, histograms.cells
+    n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
+    make_children(tree, units, node, n_statistics)
+    here = nodes[node]
+    left, right = nodes[here.left], nodes[here.left + 1]
+    lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
+    amid = _find_limits(samples, here, tree.takes[node], lo, hi, histograms)
+    goes_on = is_open(left, limits) or is_open(right, limits)
+    if goes_on or amid:
+        middle = _partition(samples, statistics, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
+        left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
+        if amid:
+            share_sums(tree, units, node, n_statistics)
+    if goes_on:
+        smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
+        smaller.slot = take_slot(histograms)
+        fill(samples, statistics, smaller.start, smaller.end, n_groups, bins.width, cells[smaller.slot])
+        if here.slot < 0:  # the parent's was given up for want of memory
+            larger.slot = take_slot(histograms)
+            fill(samples, statistics, larger.start, larger.end, n_groups, bins.width, cells[larger.slot])
+        else:
+            larger.slot = here.slot
+            subtract(cells[larger.slot], cells[smaller.slot])
+            here.slot = -1
+    else:
+        release_slot(histograms, here)

@@ -1,0 +1,158 @@
+"""The general grower on bins: samples in groups, for targets of more than two classes.
+
+It grows what `grow/tree.py` tells, from the thresholds of `grow/bins.py`, with the attacker's exact answer to many
+classes (`_kernels.grow.general_attacks`); with two classes it is the tree of the other growers, split by split. What a
+sample adds to a histogram is an integer, so the tree depends neither on threads nor, but for whom of a divided class
+the attacker moves among rows of the same bin, on the order of the rows.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.grow import general, general_classes
+from hardwood._kernels.grow.general import GROUP_SHIFT, Columns, Histograms, Samples, Tree, Units
+from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
+from hardwood.grow.bins import Bins, encode_rows, find_bins
+from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
+from hardwood.grow.fixed_point import weigh_samples
+from hardwood.grow.limits import GrowOptions, make_limits
+from hardwood.grow.problem import Problem
+from hardwood.grow.workers import hire
+from hardwood.threat import Reach
+
+# Memory for histograms, see `grow/binned.py`.
+HISTOGRAM_BYTES = 1 << 28
+
+
+class GrownNodes(NamedTuple):
+    """A tree as it was grown."""
+
+    nodes: np.ndarray  # general.NODE
+    weight: np.ndarray  # float64 (node, class)
+
+
+def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> GrownNodes:
+    """Grow one robust tree of any number of classes on bins; None: on bins for all ends of reach."""
+    attacks = reach.attacks & (options.rho > 0.0)
+    stays = attacks & (options.rho < 1.0)
+    # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
+    reach = replace(reach, attacks=attacks, within=None)
+    with hire(options.n_threads) as workers:
+        bins = find_bins(problem.X, problem.class_index, reach, stays, max_bins)
+        codes = encode_rows(problem.X, problem.class_index, reach, stays, bins, workers)
+    statistics, units = _weigh_classes(problem, stays, options.rho)
+    samples = make_samples(codes, _repeat_staying(problem.class_index, stays), statistics)
+    tree = make_tree(samples, len(problem.classes), options.seed)
+    _prepare_root(tree, units)
+    limits = make_limits(options, attacks)
+    limits = limits._replace(min_gain=limits.min_gain * float(_weigh_nodes(tree, units).sum()) * GAIN_SLACK)
+    tree = _grow(samples, bins, units, limits, tree)
+    return GrownNodes(tree.nodes[: int(tree.sizes[NODES])], _weigh_nodes(tree, units))
+
+
+def _weigh_nodes(tree: Tree, units: Units) -> np.ndarray:
+    """Return what every class weighs in every node: the last statistic is the weight, or the rows that stand for it."""
+    n_nodes = int(tree.sizes[NODES])
+    return tree.sums[:n_nodes].reshape(n_nodes, len(units.weight), -1)[:, :, -1] * units.weight
+
+
+def _repeat_staying(class_index: np.ndarray, stays: np.ndarray) -> np.ndarray:
+    """Return the class of every sample: of every row, and then of the parts that stay."""
+    return np.concatenate([class_index, class_index[stays[class_index]]])
+
+
+def _weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> tuple[np.ndarray | None, Units]:
+    """Return the statistics of samples, rows and weight, and their units.
+
+    Samples that are one row each and weigh what their class weighs need none.
+    """
+    n_classes = len(problem.classes)
+    if problem.sample_weight is None and not stays.any():
+        return None, Units(problem.class_weight, 1.0, np.ones(n_classes, dtype=np.int64))
+    fixed = weigh_samples(problem.row_weight, np.flatnonzero(stays[problem.class_index]), rho)
+    units = Units(
+        weight=np.full(n_classes, fixed.weight_unit),
+        rows=1.0 / fixed.whole_row,
+        mover=np.where(stays, fixed.moving_part, fixed.whole_row),
+    )
+    return np.column_stack([fixed.rows, fixed.weight]), units
+
+
+def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | None) -> Samples:
+    """Put samples in one node, in the order of their numbers."""
+    if len(codes) > general.ID_MASK:
+        raise ValueError(f"X has {len(codes)} samples; at most {general.ID_MASK} are supported.")
+    entries = group.astype(np.uint64) << GROUP_SHIFT | np.arange(len(codes), dtype=np.uint64)
+    return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
+
+
+def make_tree(samples: Samples, n_groups: int, seed: int) -> Tree:
+    """Make a tree that is a root, which holds all samples."""
+    group = (samples.entries >> GROUP_SHIFT).astype(np.intp)
+    statistics = np.ones((len(group), 1), dtype=np.int64) if samples.statistics is None else samples.statistics
+    n_sums = n_groups * statistics.shape[1]
+    tree = Tree(
+        nodes=np.zeros(FIRST_CAPACITY, dtype=general.NODE),
+        sums=np.zeros((FIRST_CAPACITY, n_sums), dtype=np.int64),
+        left_sums=np.zeros((FIRST_CAPACITY, n_sums), dtype=np.int64),
+        takes=np.zeros((FIRST_CAPACITY, n_groups), dtype=np.int64),
+        heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
+        sizes=np.zeros(4, dtype=np.int64),
+    )
+    np.add.at(tree.sums[0].reshape(n_groups, -1), group, statistics)
+    root = tree.nodes[0]
+    root["feature"] = root["left"] = root["slot"] = -1
+    root["end"], root["seed"] = len(group), seed
+    tree.sizes[[NODES, LEAVES]] = 1
+    return tree
+
+
+def enlarge(tree: Tree) -> Tree:
+    """Return a tree with room for twice as many nodes."""
+    arrays = {name: getattr(tree, name) for name in ("nodes", "sums", "left_sums", "takes", "heap")}
+    return tree._replace(**{name: np.concatenate([old, np.zeros_like(old)]) for name, old in arrays.items()})
+
+
+def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> Histograms:
+    """Make room for the histograms of as many nodes as can wait to be split, or as memory allows."""
+    n_cells = bins.n_columns * bins.width * tree.sums.shape[1]
+    waiting = min(limits.max_leaves if limits.best_first else limits.max_depth, n_samples) + 2
+    n_slots = max(3, min(waiting, HISTOGRAM_BYTES // (8 * n_cells)))
+    n_groups = tree.takes.shape[1]
+    return Histograms(
+        cells=np.empty((n_slots, n_cells), dtype=np.int64),
+        free=np.arange(n_slots, -1, -1, dtype=np.int64),  # n_slots of them: the slots n_slots - 1 to 0
+        features=np.arange(len(bins.columns), dtype=np.int64),
+        limits=np.empty(n_groups, dtype=np.int64),
+        rest=np.empty(n_groups, dtype=np.int64),
+        tally=np.empty(bins.width, dtype=np.int64),
+    )
+
+
+def _prepare_root(tree: Tree, units: Units) -> None:
+    """Say how many rows the root has, and whether they are of more than one class."""
+    rows = tree.sums[0].reshape(len(units.weight), -1)[:, 0]
+    tree.nodes["count"][0] = rows.sum() * units.rows
+    tree.nodes["mixed"][0] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
+
+
+def _grow(samples: Samples, bins: Bins, units: Units, limits: Limits, tree: Tree) -> Tree:
+    columns = Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
+    histograms = make_histograms(bins, tree, limits, len(samples.codes))
+    n_classes, n_sums = tree.takes.shape[1], tree.sums.shape[1]
+    work = general_classes.Work(
+        total=np.empty(n_classes),
+        least=np.empty(n_classes),
+        most=np.empty(n_classes),
+        move=np.empty(n_classes),
+        answer=np.empty(2),
+        lows=np.empty(n_sums, dtype=np.int64),
+        highs=np.empty(n_sums, dtype=np.int64),
+        takes=np.empty(n_classes, dtype=np.int64),
+    )
+    while general_classes.grow(samples, columns, units, limits, tree, histograms, work) == general.FULL:
+        tree = enlarge(tree)
+    return tree
