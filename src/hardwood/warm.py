@@ -56,6 +56,13 @@ def _warm_regression() -> None:
             RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
 
 
+def _warm_many_classes() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    for weight in (None, _WEIGHT):
+        RobustTreeClassifier(threat=0.1).fit(_X, [0, 1, 2, 2], weight)
+
+
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.grow.exact import LARGE_NODE
@@ -167,6 +174,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "fit": _warm_fit,
         "binned": _warm_binned,
         "regression": _warm_regression,
+        "many classes": _warm_many_classes,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "chen": _warm_chen,
@@ -187,10 +195,10 @@ def warm_up(*work: str) -> None:
     Parameters
     ----------
     *work : str
-        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "regression", "threads" (the same
-        exactly, by several threads), "categories", "chen", "treant" (other ways to fit), "refine", "optimal" (better
-        ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with
-        costs). By default, everything.
+        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "many classes", "regression",
+        "threads" (two classes exactly, by several threads), "categories", "chen", "treant" (other ways to fit),
+        "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
+        (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def make_classes(n: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.
 @pytest.mark.parametrize("min_samples_leaf", [5, 0.1])
 @pytest.mark.parametrize("rho", [1.0, 0.5])
 def test_leaves_are_large_enough(min_samples_leaf: float, rho: float) -> None:
-    """Rows are counted as they go down, those of divided classes too."""
+    """Rows are counted as they go down; of divided classes, each child is large enough whoever goes there."""
     X, y = make_classes(300, 5)
     model = RobustTreeClassifier(0.1, min_samples_leaf=min_samples_leaf, rho=rho)
     tree = grow(model, X, y)
@@ -140,13 +140,26 @@ def test_threads_do_not_matter(criterion: str) -> None:
 
 
 def test_rows_of_a_class_are_exchangeable() -> None:
-    """Shuffled rows: the same tree where no class is divided amid a bin, as at bins for all ends of distinct values."""
+    """Shuffled rows, in few bins and in many: the same tree."""
     X, y = make_classes(1500, 4)
     shuffled = np.random.default_rng(3).permutation(len(X))
     model = RobustTreeClassifier(0.03, max_depth=6)
     for weight in (None, np.random.default_rng(2).random(len(X)) + 0.5):
-        other = grow(model, X[shuffled], y[shuffled], None if weight is None else weight[shuffled])
-        assert_equal(grow(model, X, y, weight), other)
+        for max_bins in (20, None):
+            other = grow(model, X[shuffled], y[shuffled], None if weight is None else weight[shuffled], max_bins)
+            assert_equal(grow(model, X, y, weight, max_bins), other)
+
+
+def test_weights_count_rows() -> None:
+    """A row of weight 3 is the row three times, also where a class is divided."""
+    X, y = make_classes(300, 5)
+    weight = np.random.default_rng(2).integers(1, 4, len(X))
+    model = RobustTreeClassifier(0.1)
+    once, often = grow(model, X, y, weight.astype(float)), grow(model, X.repeat(weight, axis=0), y.repeat(weight))
+    assert once.n_leaves > 20
+    np.testing.assert_array_equal(once.feature, often.feature)
+    np.testing.assert_allclose(once.threshold, often.threshold)
+    np.testing.assert_allclose(once.value, often.value, atol=1e-12)
 
 
 def test_class_names_do_not_matter() -> None:

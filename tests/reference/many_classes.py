@@ -168,8 +168,8 @@ def check_splits(tree: TreeEnsemble, samples: Samples, criterion: str) -> None:
 
     Where rows are divided into parts each child needs a whole row, so the best split may not be allowed.
 
-    Who of a class that is divided goes left is checked by how many: the samples that do are the first by their lower
-    ends, and of equals by their numbers.
+    Who of a class that is divided goes left is checked by how much: the samples that do are the first by their lower
+    ends.
     """
     stack = [(0, samples)]
     while stack:

@@ -1,9 +1,9 @@
-"""Reading what a classifier is to learn from: a table, labels of two classes, and weights."""
+"""Reading what a classifier is to learn from: a table, labels, and weights."""
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
@@ -15,7 +15,7 @@ from hardwood.threat import ThreatModel
 
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False) -> Problem:
-    """Read a table, labels and weights as the parameters of a tree say.
+    """Read a table, labels and weights as the parameters of a tree say, and its tags: some take two classes only.
 
     in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
     """
@@ -25,6 +25,8 @@ def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts
     matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))
+    if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
+        raise _many_classes(estimator, classes)
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:
         matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
@@ -55,7 +57,7 @@ def read_labels(y: Any, n_rows: int) -> np.ndarray:
 
 
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two class labels, sorted, and the class index of each row."""
+    """Return the class labels, sorted, and the class index of each row, of the smallest type that holds it."""
     y = _read_column(y, n_rows)
     if y.dtype.kind in "biu" and len(y):
         # Two passes instead of a sort, for the most common kind of labels.
@@ -67,13 +69,7 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise _one_class(classes)
-    if len(classes) > 2:
-        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            f"Only binary classification is supported: y has {len(classes)} classes ({shown}). Merge classes into "
-            "two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
-        )
-    return classes, index.astype(np.uint8)
+    return classes, index.astype(np.min_scalar_type(len(classes) - 1))
 
 
 def _read_column(y: Any, n_rows: int) -> np.ndarray:
@@ -96,6 +92,15 @@ def _one_class(classes: np.ndarray) -> ValueError:
     return ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
 
 
+def _many_classes(estimator: Any, classes: np.ndarray) -> ValueError:
+    """Say that this estimator, with its parameters, takes two classes only."""
+    shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+    return ValueError(
+        f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {estimator!r} takes two. "
+        "Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
+    )
+
+
 def weigh(
     matrix: np.ndarray, class_index: np.ndarray, sample_weight: Any, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -113,9 +118,9 @@ def weigh(
 
 
 def read_class_weight(class_weight: Any, classes: np.ndarray, class_index: np.ndarray) -> np.ndarray:
-    """Return the weight of either class."""
+    """Return the weight of each class."""
     if class_weight is None:
-        return np.ones(2)
+        return np.ones(len(classes))
     weight = compute_class_weight(class_weight, classes=classes, y=classes[class_index])
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
         raise ValueError(f"class_weight={class_weight!r}: expected finite weights >= 0, not all 0")

@@ -98,7 +98,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     ----------
     ensemble_ : TreeEnsemble
         The tree itself.
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The class labels.
     threat_ : ThreatModel
         The threat model the tree was grown against.
@@ -208,7 +208,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
             In the units the threat model speaks of; nothing has to be scaled.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Labels of two or more classes.
         sample_weight : array-like of shape (n_samples,) or None
             A weight of 2 counts as the row twice, a weight of 0 as no row. `min_samples_split` and `min_samples_leaf`
             count rows, whatever they weigh.
@@ -260,6 +260,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
         _refuse_categories(schema, f"max_bins={max_bins!r} takes numbers only; expected 'auto' or 'exact'")
         return int(max_bins)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.attacker == "groot" and self.refine is None
+        return tags
 
     @property
     def feature_importances_(self) -> np.ndarray:

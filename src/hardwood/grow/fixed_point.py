@@ -16,7 +16,6 @@ class FixedSamples(NamedTuple):
     rows: np.ndarray  # int64 per sample
     weight_unit: float  # what one unit of weight stands for
     whole_row: int  # units of a row
-    moving_part: int  # units of the part of a row that moves, where another part stays
 
 
 def weigh_samples(row_weight: np.ndarray, staying: np.ndarray, rho: float) -> FixedSamples:
@@ -27,7 +26,7 @@ def weigh_samples(row_weight: np.ndarray, staying: np.ndarray, rho: float) -> Fi
     whole_row = 1 << spare_bits(len(row_weight))
     rows = np.rint(part * whole_row).astype(np.int64)
     rows = np.concatenate([rows, whole_row - rows[staying]])
-    return FixedSamples(weight, rows, weight_unit, whole_row, round(rho * whole_row))
+    return FixedSamples(weight, rows, weight_unit, whole_row)
 
 
 def spare_bits(total: float) -> int:

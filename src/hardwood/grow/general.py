@@ -2,8 +2,7 @@
 
 It grows what `grow/tree.py` tells, from the thresholds of `grow/bins.py`, with the attacker's exact answer to many
 classes (`_kernels.grow.general_attacks`); with two classes it is the tree of the other growers, split by split. What a
-sample adds to a histogram is an integer, so the tree depends neither on threads nor, but for whom of a divided class
-the attacker moves among rows of the same bin, on the order of the rows.
+sample adds to a histogram is an integer, so the tree depends neither on threads nor on the order of the rows.
 """
 
 from dataclasses import replace
@@ -71,13 +70,9 @@ def _weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> tuple[np.
     """
     n_classes = len(problem.classes)
     if problem.sample_weight is None and not stays.any():
-        return None, Units(problem.class_weight, 1.0, np.ones(n_classes, dtype=np.int64))
+        return None, Units(problem.class_weight, 1.0)
     fixed = weigh_samples(problem.row_weight, np.flatnonzero(stays[problem.class_index]), rho)
-    units = Units(
-        weight=np.full(n_classes, fixed.weight_unit),
-        rows=1.0 / fixed.whole_row,
-        mover=np.where(stays, fixed.moving_part, fixed.whole_row),
-    )
+    units = Units(np.full(n_classes, fixed.weight_unit), 1.0 / fixed.whole_row)
     return np.column_stack([fixed.rows, fixed.weight]), units
 
 
@@ -127,8 +122,7 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> H
         free=np.arange(n_slots, -1, -1, dtype=np.int64),  # n_slots of them: the slots n_slots - 1 to 0
         features=np.arange(len(bins.columns), dtype=np.int64),
         limits=np.empty(n_groups, dtype=np.int64),
-        rest=np.empty(n_groups, dtype=np.int64),
-        tally=np.empty(bins.width, dtype=np.int64),
+        tally=np.empty((bins.width, tree.sums.shape[1] // n_groups), dtype=np.int64),
     )
 
 

@@ -10,10 +10,10 @@ from hardwood.threat import ThreatModel
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows of two classes, what they weigh, and what an attacker may do to them."""
+    """Rows of two or more classes, what they weigh, and what an attacker may do to them."""
 
     X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing
-    class_index: np.ndarray  # uint8 per row
+    class_index: np.ndarray  # unsigned integers, one per row: uint8 for up to 256 classes
     sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
     class_weight: np.ndarray  # float64 per class
     schema: Schema

@@ -48,6 +48,8 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
+    if len(problem.classes) > 2:
+        return grow_general(problem, reach, options, options.max_bins)
     if reach.share is not None:
         _check_shares(problem, options)
     if options.max_bins is not None or reach.share is not None:

@@ -11,7 +11,9 @@ its own that looks for the best split of a node by its histogram (`general_class
 
 A split at a cut (the last code on the left) makes a sample surely left, surely right or movable, by the codes of both
 ends of its reach: `can_go_left` and `can_go_right`. How many of the movable samples of each group go left is part of
-the split (`takes`): nobody, everybody, or the first so many, by the lower end of their reach and then by their number.
+the split (`takes`): nobody, everybody, or the first of them by the lower ends of their reach, those with the same code
+together, until their weight is as near as can be to what the attacker wants on the left. So the tree depends neither
+on the order of the rows nor on whether a row is given twice or weighs twice as much.
 
 The caller (`grow/general.py`) owns all arrays. `grow` returns when the frontier is empty (DONE) or when there is no
 room for more nodes (FULL): the caller enlarges the arrays and calls again.
@@ -57,9 +59,9 @@ class Samples(NamedTuple):
     codes: np.ndarray  # uint8 or uint16 (sample, column)
     entries: np.ndarray  # uint64: the samples, node by node, in the order of their numbers; the group in the upper half
     spill: np.ndarray  # uint64 per sample: scratch
-    # int64 (sample, statistic): rows first, in fixed point. None where each sample is one row and nothing else counts:
-    # there is a single statistic then. Functions that look at it are handed it beside the samples: see
-    # `growing.Samples`.
+    # int64 (sample, statistic): rows, weight and what else a target wants, in fixed point. None where each sample is
+    # one row and nothing else counts: there is a single statistic then. Functions that look at it are handed it beside
+    # the samples: see `growing.Samples`.
     statistics: np.ndarray | None
 
 
@@ -80,7 +82,6 @@ class Units(NamedTuple):
         np.ndarray
     )  # float64 per group: what one unit of its weight stands for (of its rows, where nothing else counts)
     rows: float  # what one unit of rows stands for
-    mover: np.ndarray  # int64 per group: the rows, in units, of a sample that moves
 
 
 class Tree(NamedTuple):
@@ -89,7 +90,9 @@ class Tree(NamedTuple):
     nodes: np.ndarray  # NODE
     sums: np.ndarray  # int64 (node, group * statistic): what it holds
     left_sums: np.ndarray  # int64, the same of what its split leaves on the left
-    takes: np.ndarray  # int64 (node, group): how many movable samples its split sends left; see EVERYBODY
+    # int64 (node, group): twice the weight of movable samples that the attacker wants on the left of its split, rounded
+    # up; see EVERYBODY
+    takes: np.ndarray
     heap: np.ndarray  # int64: the frontier, see frontier.py
     sizes: np.ndarray  # int64: as in `nodes.Tree`
 
@@ -100,9 +103,8 @@ class Histograms(NamedTuple):
     cells: np.ndarray  # int64 (slot, cell)
     free: np.ndarray  # int64: how many slots are free, and which
     features: np.ndarray  # int64: the features in the order they are tried
-    limits: np.ndarray  # int64 per group: the code of the lower end where the movable samples that go left end,
-    rest: np.ndarray  # int64 per group: and how many of those with this code do
-    tally: np.ndarray  # int64 per code
+    limits: np.ndarray  # int64 per group: the first code of lower ends whose movable samples go right
+    tally: np.ndarray  # int64 (code, statistic)
 
 
 @inner
@@ -234,59 +236,59 @@ def settle(bins, limits, tree, node, histograms, n_statistics):
 
 
 @inner
-def _find_limits(samples, here, takes, lo, hi, histograms):
-    """Find where the movable samples that go left end, for each group; whether that is amid some group."""
+def _tally(samples, statistics, here, group, lo, hi, tally):
+    """Add up the movable samples of one group by the codes of their lower ends."""
     codes, entries, cut = samples.codes, samples.entries, here.cut
-    limits, rest, tally = histograms.limits, histograms.rest, histograms.tally
-    amid = False
-    for group in range(takes.shape[0]):
-        limits[group] = cut + 1 if takes[group] == EVERYBODY else -1
-        rest[group] = 0
-        if takes[group] == 0 or takes[group] == EVERYBODY:
-            continue
-        amid = True
-        for code in range(cut + 1):
-            tally[code] = 0
-        for k in range(here.start, here.end):
-            entry = entries[k]
-            sample = entry & ID_MASK
-            if (
-                int64(entry >> GROUP_SHIFT) == group
-                and can_go_right(codes, sample, hi, cut)
-                and can_go_left(codes, sample, lo, cut)
-            ):
-                tally[int64(codes[sample, lo])] += 1
-        left, code = takes[group], int64(0)
-        while left > tally[code]:
-            left -= tally[code]
-            code += 1
-        limits[group], rest[group] = code, left
-    return amid
+    for code in range(cut + 1):
+        for s in range(tally.shape[1]):
+            tally[code, s] = 0
+    for k in range(here.start, here.end):
+        entry = entries[k]
+        sample = entry & ID_MASK
+        if (
+            int64(entry >> GROUP_SHIFT) == group
+            and can_go_right(codes, sample, hi, cut)
+            and can_go_left(codes, sample, lo, cut)
+        ):
+            code = int64(codes[sample, lo])
+            if statistics is None:
+                tally[code, 0] += 1
+            else:
+                for s in range(tally.shape[1]):
+                    tally[code, s] += statistics[sample, uint64(s)]
 
 
 @inner
-def _partition(samples, statistics, here, takes, lo, hi, histograms, left_sums):
-    """Move a node's samples that go left to the front, keeping their order; where the others begin.
+def find_limits(samples, statistics, here, takes, lo, hi, histograms, left_sums):
+    """Find where the movable samples that go left end, for each group; of divided ones, complete what is left."""
+    limits, tally, cut = histograms.limits, histograms.tally, here.cut
+    n_statistics = tally.shape[1]
+    weight = int64(n_statistics > 1)
+    for group in range(takes.shape[0]):
+        limits[group] = cut + 1 if takes[group] == EVERYBODY else 0
+        if takes[group] == 0 or takes[group] == EVERYBODY:
+            continue
+        _tally(samples, statistics, here, group, lo, hi, tally)
+        wanted, code = takes[group], int64(0)
+        while code <= cut and wanted > tally[code, weight]:  # nearer with it than without it
+            wanted -= 2 * tally[code, weight]
+            for s in range(n_statistics):
+                left_sums[group * n_statistics + s] += tally[code, s]
+            code += 1
+        limits[group] = code
 
-    Of a group of which only some movable samples go left, their statistics but the rows are added to what is left.
-    """
+
+@inner
+def _partition(samples, here, lo, hi, limits):
+    """Move a node's samples that go left to the front, keeping their order; where the others begin."""
     codes, entries, spill, cut = samples.codes, samples.entries, samples.spill, here.cut
-    limits, rest = histograms.limits, histograms.rest
     write, spilled = uint64(here.start), uint64(0)
     for k in range(uint64(here.start), uint64(here.end)):
         entry = entries[k]
-        sample, group = entry & ID_MASK, int64(entry >> GROUP_SHIFT)
+        sample, group = entry & ID_MASK, entry >> GROUP_SHIFT
         right = uint64(not can_go_left(codes, sample, lo, cut))
-        if right == uint64(0) and can_go_right(codes, sample, hi, cut):
-            low = int64(codes[sample, lo])
-            if low >= limits[group]:
-                right = uint64(low > limits[group] or rest[group] == 0)
-                rest[group] -= int64(low == limits[group] and rest[group] > 0)
-            if statistics is not None:  # noqa: SIM102, numba prunes what is tested alone
-                if right == uint64(0) and takes[group] != EVERYBODY:
-                    n_statistics = statistics.shape[1]
-                    for s in range(1, n_statistics):
-                        left_sums[group * n_statistics + s] += statistics[sample, uint64(s)]
+        if can_go_right(codes, sample, hi, cut):
+            right |= uint64(int64(codes[sample, lo]) >= limits[group])
         entries[write] = entry
         spill[spilled] = entry
         write += uint64(1) - right
@@ -297,26 +299,9 @@ def _partition(samples, statistics, here, takes, lo, hi, histograms, left_sums):
 
 
 @inner
-def share_sums(tree, units, node, n_statistics):
-    """Divide what a node holds between its children."""
-    here = tree.nodes[node]
-    for right in range(2):
-        child = tree.nodes[here.left + right]
-        sums, left_sums, own = tree.sums[node], tree.left_sums[node], tree.sums[here.left + right]
-        rows, n_held = int64(0), int64(0)
-        for cell in range(sums.shape[0]):
-            own[cell] = sums[cell] - left_sums[cell] if right else left_sums[cell]
-        for group in range(tree.takes.shape[1]):
-            held = own[group * n_statistics]
-            rows += held
-            n_held += int64(held > 0 and units.weight[group] > 0.0)
-        child.count, child.mixed = rows * units.rows, int64(n_held >= 2)
-
-
-@inner
 def make_children(tree, units, node, n_statistics):
     """Make a node's two children, which are not yet given their samples."""
-    nodes, sizes = tree.nodes, tree.sizes
+    nodes, sizes, sums, left_sums = tree.nodes, tree.sizes, tree.sums, tree.left_sums
     here = nodes[node]
     here.left = sizes[NODES]
     sizes[NODES] += 2
@@ -328,7 +313,14 @@ def make_children(tree, units, node, n_statistics):
         child.slot = -1
         child.depth = here.depth + 1
         child.seed = mix(here.seed + uint64(right + 1))
-    share_sums(tree, units, node, n_statistics)
+        own, rows, n_held = sums[here.left + right], int64(0), int64(0)
+        for cell in range(own.shape[0]):
+            own[cell] = sums[node, cell] - left_sums[node, cell] if right else left_sums[node, cell]
+        for group in range(tree.takes.shape[1]):
+            held = own[group * n_statistics]
+            rows += held
+            n_held += int64(held > 0 and units.weight[group] > 0.0)
+        child.count, child.mixed = rows * units.rows, int64(n_held >= 2)
 
 
 @inner
@@ -336,18 +328,14 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
     """Split a frontier node: its children, their samples, and their histograms if one of them can be split again."""
     nodes, cells = tree.nodes, histograms.cells
     n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
-    make_children(tree, units, node, n_statistics)
     here = nodes[node]
-    left, right = nodes[here.left], nodes[here.left + 1]
     lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
-    amid = _find_limits(samples, here, tree.takes[node], lo, hi, histograms)
-    goes_on = is_open(left, limits) or is_open(right, limits)
-    if goes_on or amid:
-        middle = _partition(samples, statistics, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
+    find_limits(samples, statistics, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
+    make_children(tree, units, node, n_statistics)
+    left, right = nodes[here.left], nodes[here.left + 1]
+    if is_open(left, limits) or is_open(right, limits):
+        middle = _partition(samples, here, lo, hi, histograms.limits)
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
-        if amid:
-            share_sums(tree, units, node, n_statistics)
-    if goes_on:
         smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
         smaller.slot = take_slot(histograms)
         fill(samples, statistics, smaller.start, smaller.end, n_groups, bins.width, cells[smaller.slot])

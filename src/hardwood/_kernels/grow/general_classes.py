@@ -36,7 +36,7 @@ class Work(NamedTuple):
     answer: np.ndarray  # float64 (2): theta and mu of the last answer
     lows: np.ndarray  # int64 (class * statistic): sums over lower ends up to the cut,
     highs: np.ndarray  # over upper ends
-    takes: np.ndarray  # int64: how many movable samples go left, as in `general.Tree`
+    takes: np.ndarray  # int64: what goes left of those that are movable, as in `general.Tree`
 
 
 @inner
@@ -192,31 +192,32 @@ def rate(criterion, work, n, base, floor, is_fixed):
 
 
 @inner
-def _count_takes(units, work, n_statistics):
-    """Find how many movable samples of each class go left; the rows that are left then, in units."""
+def _divide(units, work, n_statistics):
+    """Find how much of each class is taken; the fewest and the most rows that are left then, in units.
+
+    Of a class that is divided it is known only later who goes left (`general.find_limits`).
+    """
     least, most, move, takes = work.least, work.most, work.move, work.takes
-    rows = int64(0)
+    fewest, largest = int64(0), int64(0)
     for k in range(takes.shape[0]):
         surely, possibly = work.highs[k * n_statistics], work.lows[k * n_statistics]
         if least[k] < move[k] < most[k]:
-            movable = (possibly - surely) // units.mover[k]
-            taken = int64(np.floor((move[k] - least[k]) / (most[k] - least[k]) * movable + 0.5))
-            takes[k] = EVERYBODY if taken == movable else taken
-        rows += possibly if takes[k] == EVERYBODY else surely + takes[k] * units.mover[k]
-    return rows
+            takes[k] = int64(np.ceil(round_off(2.0 * (move[k] - least[k])) / units.weight[k]))
+            fewest, largest = fewest + surely, largest + possibly
+        else:
+            rows = possibly if takes[k] == EVERYBODY else surely
+            fewest, largest = fewest + rows, largest + rows
+    return fewest, largest
 
 
 @inner
-def _keep(units, work, n_statistics, takes, left_sums):
-    """Remember what the cut leaves on the left. Of a class that is divided only the rows are known by now."""
+def _keep(work, n_statistics, takes, left_sums):
+    """Remember what the cut leaves on the left; of a class that is divided, what is surely there."""
     for k in range(takes.shape[0]):
         takes[k] = work.takes[k]
-        everybody = takes[k] == EVERYBODY
         for s in range(n_statistics):
             cell = k * n_statistics + s
-            left_sums[cell] = work.lows[cell] if everybody else work.highs[cell]
-        if not everybody:
-            left_sums[k * n_statistics] += takes[k] * units.mover[k]
+            left_sums[cell] = work.lows[cell] if takes[k] == EVERYBODY else work.highs[cell]
 
 
 @inner
@@ -242,12 +243,12 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not _is_poor(work, n)):
             continue
-        rows = _count_takes(units, work, n_statistics) * units.rows
-        if rows < limits.min_leaf or here.count - rows < limits.min_leaf:
+        fewest, largest = _divide(units, work, n_statistics)
+        if fewest * units.rows < limits.min_leaf or here.count - largest * units.rows < limits.min_leaf:
             continue
         here.feature, here.cut, here.gain = feature, code, score
         poor = not is_fixed and _is_poor(work, n)
-        _keep(units, work, n_statistics, takes, left_sums)
+        _keep(work, n_statistics, takes, left_sums)
 
 
 @inner
