@@ -12,10 +12,9 @@ from hardwood._kernels.grow import sweep
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood._kernels.grow.numbers import END_BIT
 from hardwood._kernels.grow.orders import GROUP, ID_MASK, MAX_ROWS, TIE_TOLERANCE
-from hardwood.grow.binned import _fix_point as fix_point
-from hardwood.grow.binned import _spare_bits as spare_bits
 from hardwood.grow.bins import halve
 from hardwood.grow.exact import FIRST_CAPACITY
+from hardwood.grow.fixed_point import fix_point, spare_bits
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
