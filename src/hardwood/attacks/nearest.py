@@ -141,7 +141,7 @@ def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: 
     found, examples = attack_locally(
         ensemble, matrix, class_index, reach, norm, weight, settings.method, settings.n_threads
     )
-    if reach.budget is not None:  # these moves know the box around it only
+    if reach.budget is not None or reach.relations is not None:  # these moves know the box only
         found &= reach.contains(matrix, examples, class_index)
         examples[~found] = np.nan
     check_examples(ensemble, reach, matrix, examples, class_index, found)

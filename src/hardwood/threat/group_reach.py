@@ -128,6 +128,25 @@ class GroupReach:
             after[:, k] = np.where(is_open, share, -np.inf).argmax(axis=1)
         self.write_codes(points, after)
 
+    def drop(self, columns: np.ndarray) -> "GroupReach | None":
+        """Return the groups that have none of some columns; None if there is none."""
+        chosen = [k for k, own in enumerate(self.columns) if not np.isin(own, columns).any()]
+        if len(chosen) == len(self.columns):
+            return self
+        return (
+            GroupReach(tuple(self.columns[k] for k in chosen), tuple(self.allowed[k] for k in chosen))
+            if chosen
+            else None
+        )
+
+    def open_states(self, row: np.ndarray) -> tuple[np.ndarray, list[bool]]:
+        """Say of each column of `grouped` whether a row that moves can have it as 1; of each group, whether none is."""
+        codes = self.read_codes(row[None])[0]
+        states = [allowed[code] for allowed, code in zip(self.allowed, codes, strict=True)]
+        can_be_set = [state[: len(columns)] for state, columns in zip(states, self.columns, strict=True)]
+        can_be_none = [len(s) > len(columns) and bool(s[-1]) for s, columns in zip(states, self.columns, strict=True)]
+        return np.concatenate(can_be_set), can_be_none
+
     def select(self, columns: np.ndarray) -> "GroupReach | None":
         """Return the groups all of whose columns are among some, by their positions there; None if there is none."""
         position = {int(column): k for k, column in enumerate(columns)}

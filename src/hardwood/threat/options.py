@@ -48,6 +48,7 @@ from hardwood.threat.groups import (
     scale_groups,
 )
 from hardwood.threat.missing import Hidden, compare_hidden, place_blank, place_fill, read_blank, read_fill, scale_hidden
+from hardwood.threat.relations import place_relations, read_relations, warn_about_rows
 from hardwood.threat.spelling import with_string_keys
 
 UNSEEN_CATEGORIES = ("error", "ignore", "allow")
@@ -123,6 +124,7 @@ class Options:
     radius: float | None = field(metadata=_option(read_radius, scale=scale_radius))
     norm: int = field(metadata=_option(read_norm, default=2))
     units: Units = field(metadata=_option(read_units))
+    relations: tuple[str, ...] = field(metadata=_option(read_relations, compare=set))
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing together."""
@@ -138,6 +140,8 @@ class Options:
             if self.rules and getattr(self, name) is not None:
                 raise ValueError(f"{name}: attack rules say nothing about missing values; leave it out")
             check_not_grouped(getattr(self, name), name, self.groups)
+        if self.rules and self.relations:
+            raise ValueError("relations: not understood together with attack rules; leave one of them out")
         ruled = {str(rule.feature) for rule in self.rules}
         for column in self.within if isinstance(self.within, dict) else ():
             if str(column) in ruled:
@@ -194,6 +198,9 @@ class Options:
             settled = replace(settled, groups=tuple(find_in_matrix(matrix, schema)))
         elif not isinstance(self.groups, str):
             check_groups(matrix, schema, self.groups, self.place_groups(schema))
+        if settled.relations:
+            whole = place_whole(settled.whole_numbers, schema)
+            warn_about_rows(place_relations(settled.relations, schema, whole), matrix)
         return settled
 
     def place_budget(self, schema: Schema) -> ColumnBudget | None:
@@ -223,6 +230,7 @@ class Options:
             "within": place_within(self.within, schema, whole),
             "blank": place_blank(self.blank, schema),
             "fill": place_fill(self.fill, schema),
+            "relations": place_relations(self.relations, schema, whole),
         }
 
     def _remember(self, what: str, schema: Schema, make: Callable[[], Any]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hardwood.threat.column_budget import ColumnBudget, check_group_units, measure_changes
 from hardwood.threat.group_reach import GroupReach
+from hardwood.threat.placed_relations import PlacedRelations
 
 # Distances so little below a whole number count as that number: 4.35 * 100 is 434.99999999999994.
 WHOLE_TOLERANCE = 1e-9
@@ -45,6 +46,8 @@ class Reach:
     budget : ColumnBudget or None
         How many features may be changed, and how far together. `left`, `right` and `categories` say what can be done to
         each on its own. None: each is changed whatever becomes of the others.
+    relations : PlacedRelations or None
+        What holds between features, and has to hold after a move. The box knows nothing of it. None: nothing.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Reach:
     blank: np.ndarray | None = None
     fill: np.ndarray | None = None
     budget: ColumnBudget | None = None
+    relations: PlacedRelations | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +148,10 @@ class Reach:
         return farthest
 
     def select(self, columns: np.ndarray) -> "Reach":
-        """Return what an attacker may do to some columns; of a group that is not among them whole, only its box."""
+        """Return what an attacker may do to some columns; of a group that is not among them whole, only its box.
+
+        Relations with other columns are left out.
+        """
         return replace(
             self,
             left=self.left[columns],
@@ -157,6 +164,7 @@ class Reach:
             blank=None if self.blank is None else self.blank[columns],
             fill=None if self.fill is None else self.fill[columns],
             budget=None if self.budget is None else self.budget.select(columns),
+            relations=None if self.relations is None else self.relations.select(columns),
         )
 
     def multiply(self, factor: float) -> "Reach":
@@ -239,6 +247,8 @@ class Reach:
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
         """Say of each row of a matrix whether it can be turned into the same row of `X_adv`."""
         inside = self._contains_each(X, X_adv, class_index)
+        if self.relations is not None:
+            inside &= self.relations.are_kept(X, X_adv)
         return inside if self.budget is None else inside & self.affords(X, X_adv)
 
     def affords(self, X: np.ndarray, X_adv: np.ndarray) -> np.ndarray:
@@ -251,7 +261,7 @@ class Reach:
         return self.budget.allows(change)
 
     def _contains_each(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:
-        """Say the same of an attacker without a budget: whether each value can be turned into its other."""
+        """Say the same of an attacker who has no budget and knows no relations: of each value by itself."""
         lo, hi = self.box(X, class_index)
         inside = (lo <= X_adv) & (X_adv <= hi)
         if self.whole is not None:

@@ -109,6 +109,13 @@ class ThreatModel:
     units : None, number or dict
         ``{column: what counts as a distance of 1}``, such as the range of the column, or one number for all columns;
         1 where nothing is said. A pandas Series will do.
+    relations : None or list of str
+        What holds between columns, and has to hold after a move: linear inequalities and equalities
+        (``"digits + letters <= length"``, ``"total = a + b"``), and columns that are derived from others, by a ratio
+        (``"share = digits / length"``) or by one of the increasing functions log, log1p, log2, log10, sqrt, exp and
+        expm1 (``"log_amount = log(amount)"``). A name that is no identifier, or an index, stands in backticks. What a
+        row breaks as it stands is reported, and not asked of what it becomes. Attacks and proofs honour relations;
+        training looks at each column by itself, and so at an attacker who is no weaker. Not together with rules.
 
     Examples
     --------
@@ -152,6 +159,7 @@ class ThreatModel:
         radius: float | None = None,
         norm: int = 2,
         units: Any = None,
+        relations: Any = None,
     ) -> None:
         beside = {
             "rules": rules,
@@ -167,6 +175,7 @@ class ThreatModel:
             "radius": radius,
             "norm": norm,
             "units": units,
+            "relations": relations,
         }
         if isinstance(features, ThreatModel):
             if repeated := find_given(beside):
@@ -275,6 +284,11 @@ class ThreatModel:
     def units(self) -> dict[Label, float] | float | None:
         """What counts as a distance of 1: by column, or for all of them; None: 1."""
         return copy.copy(self._options.units)
+
+    @property
+    def relations(self) -> list[str]:
+        """What holds between columns, and has to hold after a move."""
+        return list(self._options.relations)
 
     def __repr__(self) -> str:
         parts = [] if self._features is None and self._options.rules else [("", self._features)]

@@ -19,7 +19,7 @@ from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import read_codes
-from hardwood.verification import one_tree
+from hardwood.verification import one_tree, related
 from hardwood.verification.answers import (
     FOUND,
     NONE,
@@ -37,6 +37,7 @@ from hardwood.verification.folding import fold, unfold_answers
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 from hardwood.verification.priced import PricedAnswers, attack_priced
+from hardwood.verification.related_cells import Metric
 from hardwood.verification.search import RowSearch
 from hardwood.verification.settings import SETTINGS, SearchSettings
 from hardwood.verification.tree_distance import attack_tree
@@ -88,6 +89,8 @@ def _answer(
     settings: AskSettings,
 ) -> Answers:
     """Answer as `decide` does, by whoever can; the examples have not been checked."""
+    if isinstance(reach, Reach) and reach.relations is not None:
+        return related.decide(decide, nearest, ensemble, matrix, class_index, reach, settings)
     parts = _part(ensemble, matrix, class_index, reach, settings)
     if parts is not None:
         return ask_in_parts(
@@ -175,6 +178,9 @@ def nearest(
             folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, norm, weight, settings
         )
         return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
+    if isinstance(reach, Reach) and reach.relations is not None:
+        metric = Metric(norm, weight, ensemble.schema.categorical)
+        return related.nearest(nearest, ensemble, matrix, class_index, reach, metric, settings)
     parts = _part(ensemble, matrix, class_index, reach, settings)
     if parts is not None:
         return ask_in_parts(
@@ -231,6 +237,8 @@ def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int,
     if folded is not None:
         answers = extreme(folded.ensemble, folded.folding.fold_rows(matrix), folded.reach, sign, settings)
         return answers._replace(example=folded.folding.unfold_rows(answers.example))
+    if reach.relations is not None:
+        return related.extreme(extreme, ensemble, matrix, reach, sign, settings)
     class_index = np.zeros(len(matrix), dtype=np.intp)
     parts = _part(ensemble, matrix, class_index, reach, settings)
     if parts is not None:

@@ -62,13 +62,15 @@ class Folding:
     def fold_reach(self, reach: Reach) -> Reach:
         """Return what the attacker can do to folded rows."""
         assert reach.groups is not None
+        pairs = zip(reach.groups.columns, reach.groups.allowed, strict=True)
+        allowed = [table for columns, table in pairs if np.isin(columns, self.groups.grouped).all()]
         rest = reach.select(self.kept)
-        still, whole, within = np.zeros(len(reach.groups.columns)), rest.whole, rest.within
+        still, whole, within = np.zeros(len(self.groups.columns)), rest.whole, rest.within
         return replace(
             rest,
             left=np.append(rest.left, still),
             right=np.append(rest.right, still),
-            categories=(*rest.categories, *map(_add_unseen, reach.groups.allowed)),
+            categories=(*rest.categories, *map(_add_unseen, allowed)),
             whole=None if whole is None or not whole.any() else np.append(whole, still > 0.0),
             within=None
             if within is None or np.isinf(within).all()
@@ -76,7 +78,6 @@ class Folding:
             share=None if rest.share is None else np.hstack([rest.share, [still, still]]),
             blank=None if rest.blank is None else np.append(rest.blank, still > 0.0),
             fill=None if rest.fill is None else np.append(rest.fill, still > 0.0),
-            groups=None,
             budget=None if reach.budget is None else reach.budget.select(np.append(self.kept, self.groups.first)),
         )
 
@@ -105,7 +106,7 @@ class Folded(NamedTuple):
 
 
 def fold(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> Folded | None:
-    """Fold the one-hot groups of an attacker; None if there are none.
+    """Fold the one-hot groups of an attacker but those whose columns are related to others; None if there are none.
 
     The last one is kept with the ensemble: whoever asks row by row repeats it every time.
     """
@@ -115,7 +116,11 @@ def fold(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> Folded | None:
     for known, folded in last:
         if known is reach:
             return folded
-    folding = Folding(len(reach.left), reach.groups)
+    related = np.empty(0, dtype=np.intp) if reach.relations is None else reach.relations.columns
+    free = reach.groups.drop(related)
+    if free is None:
+        return None
+    folding = Folding(len(reach.left), free)
     folded = Folded(folding, folding.fold_ensemble(ensemble), folding.fold_reach(reach))
     last[:] = [(reach, folded)]
     return folded

@@ -45,11 +45,11 @@ def decide(
         answers.lower[rows] = answers.upper[rows] = margin[worst]
         answers.status[rows] = np.where(tree.node_class[leaf] != class_index[rows], FOUND, NONE)
         found = np.flatnonzero((answers.status[rows] == FOUND) & ~own[rows])
-        answers.example[rows][found] = _find_nearest(
+        answers.example[rows][found] = find_nearest(
             boxes, leaf[found], matrix[rows][found], class_index[rows][found], reach
         )
 
-    boxes = _find_boxes(tree)
+    boxes = find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
     answers.status[own] = FOUND
     answers.example[own] = matrix[own]
@@ -69,9 +69,9 @@ def extreme(
         leaf = leaves.leaf[furthest]
         answers.status[rows] = NONE
         answers.lower[rows] = answers.upper[rows] = output[leaf]
-        answers.example[rows] = _find_nearest(boxes, leaf, matrix[rows], class_index[rows], reach)
+        answers.example[rows] = find_nearest(boxes, leaf, matrix[rows], class_index[rows], reach)
 
-    boxes = _find_boxes(tree)
+    boxes = find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
     return answers._replace(interrupted=interrupted)
 
@@ -100,16 +100,16 @@ def nearest(
         answers.status[rows] = NONE
         answers.status[rows][found] = FOUND
         answers.lower[rows][found] = answers.upper[rows][found] = distance[best]
-        answers.example[rows][found] = _find_nearest(
+        answers.example[rows][found] = find_nearest(
             boxes, others.leaf[best], matrix[rows][found], class_index[rows][found], reach
         )
 
-    boxes = _find_boxes(tree)
+    boxes = find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
     return answers._replace(interrupted=interrupted)
 
 
-def _find_boxes(tree: TreeEnsemble) -> LeafBoxes:
+def find_boxes(tree: TreeEnsemble) -> LeafBoxes:
     """Return the box of every node; kept with the tree unless they are large: whoever asks row by row repeats it."""
     if tree.n_nodes * tree.schema.n_features > KEPT_CELLS:
         return tree.node_boxes()
@@ -150,7 +150,7 @@ def _keep_affordable(
 ) -> ReachableLeaves:
     """Return the leaves that are within the budget: their nearest point is, as it changes least in every column."""
     affordable = np.empty(len(leaves.leaf), dtype=bool)
-    for part, row, point in _go_to_leaves(_find_boxes(tree), leaves, matrix, class_index, reach):
+    for part, row, point in _go_to_leaves(find_boxes(tree), leaves, matrix, class_index, reach):
         affordable[part] = reach.affords(matrix[row], point)
     return _keep(leaves, affordable)
 
@@ -169,7 +169,7 @@ def _go_to_leaves(
     for first in range(0, len(row), step):
         part = slice(first, first + step)
         here = row[part]
-        yield part, here, _find_nearest(boxes, leaves.leaf[part], matrix[here], class_index[here], reach)
+        yield part, here, find_nearest(boxes, leaves.leaf[part], matrix[here], class_index[here], reach)
 
 
 def _cut(n_rows: int) -> Iterator[slice]:
@@ -183,7 +183,7 @@ def _find_first(leaves: ReachableLeaves, order: np.ndarray) -> np.ndarray:
     return by_row[leaves.start[:-1]]
 
 
-def _find_nearest(
+def find_nearest(
     boxes: LeafBoxes, leaf: np.ndarray, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
 ) -> np.ndarray:
     """Return the point of each row's leaf that is nearest to the row, in every norm; the row can be moved there.

@@ -1,0 +1,97 @@
+"""One row whose columns are related, and what its relations leave of a leaf or a cell."""
+
+import time
+
+import numpy as np
+
+from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.reachable import find_parents, list_reachable
+from hardwood.threat import Reach
+from hardwood.threat.placed_relations import Linear, PlacedExpression
+from hardwood.verification import one_tree
+from hardwood.verification.linear_program import Solution
+from hardwood.verification.related_cells import Cell, Metric, RowRelations
+
+
+class RelatedRow:
+    """A row, and what its relations leave of the leaves or cells within its reach."""
+
+    def __init__(
+        self, ensemble: TreeEnsemble, reach: Reach, row: np.ndarray, class_index: int, time_limit: float
+    ) -> None:
+        self.ensemble, self.reach, self.row = ensemble, reach, row
+        self.class_index = np.array([class_index])
+        self.whole = np.zeros(len(row), dtype=bool) if reach.whole is None else reach.whole
+        low, high = reach.box(row[None], self.class_index)
+        self.box = low[0], high[0]
+        assert reach.relations is not None
+        self.relations = RowRelations(reach.relations, row, self.whole, self._read_groups())
+        self.deadline = time.monotonic() + time_limit
+
+    def _read_groups(self) -> tuple[Linear, ...]:
+        """Return what one-hot groups ask of the row, as relations; columns that it cannot have as 1 are fixed."""
+        groups = self.reach.groups
+        if groups is None or not self.reach.attacks[self.class_index[0]]:
+            return ()
+        can_be_set, can_be_none = groups.open_states(self.row)
+        self.box[1][groups.grouped[~can_be_set]] = 0.0
+        sums = [PlacedExpression(columns, np.ones(len(columns)), -1.0) for columns in groups.columns]
+        return tuple(Linear("", total, not none, True) for total, none in zip(sums, can_be_none, strict=True))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all that can become of the row is looked at: not within a budget, or where values can be hidden."""
+        return self.reach.blank is None and self.reach.fill is None and self.reach.budget is None
+
+    @property
+    def seconds(self) -> float:
+        """How much time is left."""
+        return self.deadline - time.monotonic()
+
+    def repair(self, example: np.ndarray, metric: Metric | None = None) -> Solution:
+        """Find a point in the cell of an example that keeps the relations: any, or the nearest."""
+        cell = Cell.within(self.find_cell(example), self.box, self.whole)
+        start = np.where(np.isnan(example), example, np.clip(self.row, cell.low, cell.high))
+        for feature in self.reach.categorical:
+            start[feature] = example[feature]
+        return self._find(cell, start, metric)
+
+    def find_cell(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return past and up to which thresholds no number of a point makes a tree leave its leaf."""
+        ensemble = self.ensemble
+        above, up_to = np.full(len(point), -np.inf), np.full(len(point), np.inf)
+        parent = ensemble.remember("parents", find_parents)
+        node = ensemble.leaves(point[None])[0].astype(np.intp)
+        while len(node):
+            over = parent[node]
+            node, over = node[over >= 0], over[over >= 0]
+            feature = ensemble.feature[over]
+            counts = (ensemble.category_start[over] < 0) & ~np.isnan(point[feature])
+            is_left = ensemble.left[over] == node
+            left, right = counts & is_left, counts & ~is_left
+            np.minimum.at(up_to, feature[left], ensemble.threshold[over[left]])
+            np.maximum.at(above, feature[right], ensemble.threshold[over[right]])
+            node = over
+        return above, up_to
+
+    def list_leaves(self) -> np.ndarray:
+        """Return the leaves of the first tree that the row can be moved into, whatever the relations."""
+        return list_reachable(self.ensemble, self.reach, self.row[None], self.class_index).leaf
+
+    def enter(self, leaf: int, metric: Metric | None = None) -> Solution:
+        """Find a point of a leaf that keeps the relations: any, or the nearest."""
+        boxes, at = one_tree.find_boxes(self.ensemble), np.array([leaf])
+        start = one_tree.find_nearest(boxes, at, self.row[None], self.class_index, self.reach)[0]
+        cell = Cell.within((boxes.low[leaf], boxes.high[leaf]), self.box, self.whole)
+        return self._find(cell, start, metric)
+
+    def _find(self, cell: Cell, start: np.ndarray, metric: Metric | None) -> Solution:
+        if self.seconds <= 0.0:
+            return Solution(None, 0.0)
+        if metric is None:
+            found = self.relations.find_point(cell, start, self.seconds)
+        else:
+            found = self.relations.find_nearest(cell, start, metric, self.seconds)
+        if found.point is None or self.reach.contains(self.row[None], found.point[None], self.class_index)[0]:
+            return found
+        return Solution(None, found.lower)
