@@ -239,3 +239,10 @@ def test_the_ceiling_is_that_of_the_boxes(seed: int) -> None:
             best = max(best, int(keep.sum()))
     model = DecisionTreeClassifier().fit(x[:, None], y)
     assert evaluate(model, x[:, None], y, "20%").ceiling == pytest.approx(best / 9)
+
+
+def test_contains_measures_spreads() -> None:
+    """`contains` asked for numbers where a distance was measured on the table, though it had the table."""
+    X = np.array([[0.0], [2.0]])
+    assert ThreatModel("0.5 std").contains(X, X + 0.5).tolist() == [True, True]
+    assert ThreatModel("0.5 std").contains(X, X + 0.6).tolist() == [False, False]

@@ -492,8 +492,8 @@ class ThreatModel:
                 if labels is not None:
                     for matrix in (before, after):
                         matrix[np.isnan(matrix[:, j]), j] = len(labels)
-        entries, rules = self._place(schema)
         words = self.settle(X, before, schema)
+        entries, rules = words._place(schema)
         free = words._resolve_entries(entries, schema, np.array([False, True]))
         reach = words._resolve_rules(rules, free, schema) if rules else free
         return reach.contains(before, after, moves.astype(np.intp))
