@@ -33,6 +33,16 @@ def test_fit_refines_as_it_is_told(refine):
     assert TreeEnsemble.from_json("model.json").to_json() == model.ensemble_.to_json()
 
 
+def test_fit_says_that_it_trains_against_the_box_around_a_budget():
+    make_table().to_csv("train.csv", index=False)
+    Path("budget.toml").write_text("features = 1.0\nmax_changes = 1\n")
+    result = run("fit", "train.csv", "--target", "label", "--ignore", "colour", "--threat", "budget.toml",
+                 "--refine", "none", "--output", "model.json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "max_changes=1" in result.stdout
+    assert "the box around the budget over columns" in " ".join(result.stdout.split())
+
+
 def test_fit_says_what_it_did():
     table = make_table()
     table.to_csv("train.csv", index=False)

@@ -208,6 +208,9 @@ class _QueryAttack:
             raise _OutOfQueriesError
         self.left -= len(points)
         predicted = self.target.predict(points)
+        if self.target.reach.budget is not None:  # what is beyond it is no example
+            affordable = self.target.reach.affords(np.tile(self.row, (len(points), 1)), points)
+            predicted = np.where(affordable, predicted, self.target.classes[self.class_index])
         self._remember(points[predicted != self.target.classes[self.class_index]])
         if len(points) < len(cube):
             raise _OutOfQueriesError

@@ -214,6 +214,7 @@ def _print_summary(
         ("table", f"{len(X):,} rows, {X.shape[1]} feature{'s' if X.shape[1] > 1 else ''}"),
         ("classes", shares),
         ("threat", repr(model.threat_) if model.threat_.features is not None else "none"),
+        *_describe_training(model),
         ("tree", _describe_tree(model)),
         ("accuracy", f"{scores[0]:.1%} of the training rows"),
         ("under attack", f"{scores[1]:.1%} of the training rows"),
@@ -223,6 +224,13 @@ def _print_summary(
     for name, text in rows:
         summary.add_row(Text(name, style="bold"), Text(text))
     console.print(summary)
+
+
+def _describe_training(model: RobustTreeClassifier) -> list[tuple[str, str]]:
+    """Say where training guards against more than the threat model says."""
+    if model.threat_.max_changes is None and model.threat_.radius is None:
+        return []
+    return [("trained against", "the box around the budget over columns; the figures below honour the budget itself")]
 
 
 def _describe_tree(model: RobustTreeClassifier) -> str:

@@ -35,7 +35,8 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     ----------
     threat : ThreatModel, number, str, list, dict or None, default=None
         What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
-        spelling. Categories must stay as they are.
+        spelling. Categories must stay as they are. Optimal is what is best against the box around a budget over
+        columns (`max_changes`, `radius`).
     attacking_classes : label, list of labels or None, default=None
         Which classes move. None: those of the threat model, which are all if it does not say.
     rho : float in [0, 1], default=1.0

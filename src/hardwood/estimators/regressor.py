@@ -23,7 +23,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
     ----------
     threat : ThreatModel, number, str, list, dict or None, default=None
         What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
-        spelling. None: nothing.
+        spelling. None: nothing. The tree guards against the box around a budget over columns (`max_changes`, `radius`).
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         What a prediction that is off costs. Leaves predict the mean of their rows, as the attacker moved them, or the
         median.

@@ -33,7 +33,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     ----------
     threat : ThreatModel, number, str, list, dict or None, default=None
         What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
-        spelling. None: nothing.
+        spelling. None: nothing. The tree guards against the box around a budget over columns (`max_changes`, `radius`),
+        as if each column could be moved as far as it can be by itself.
     attacking_classes : label, list of labels or None, default=None
         Which classes move. None: those of the threat model, which are all if it does not say.
     rho : float in [0, 1], default=1.0
