@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sklearn.ensemble import RandomForestClassifier
 from hardwood import ThreatModel, TreeEnsemble, as_ensemble, attack, evaluate, verify
 from hardwood.cli import messages
 from hardwood.table import Schema
+from hardwood.threat.options import list_options
 
 
 def make_numbers(n_rows: int = 120) -> pd.DataFrame:
@@ -83,6 +85,45 @@ class TestThreat:
         reach = threat.resolve(schema, sorted(table["label"].unique()))
         assert (reach.right > 0).sum() == 4
         assert reach.attacks.sum() == 1
+
+    def test_what_holds_in_all_rows_is_proposed(self) -> None:
+        """Each proposed line alone, and all together, make a file that suits the table."""
+        generator = np.random.default_rng(0)
+        n_rows = 90
+        table = pd.DataFrame(
+            {"letters": generator.integers(0, 30, n_rows), "digits": generator.integers(0, 20, n_rows)}
+        )
+        table["length"] = table["letters"] + table["digits"] + 1
+        table["all chars"] = table["letters"] + table["digits"]
+        table["digit_share"] = table["digits"] / table["length"]
+        table["https"] = generator.integers(0, 2, n_rows)
+        table["age"] = np.where(generator.random(n_rows) < 0.2, np.nan, generator.normal(size=n_rows))
+        colors = pd.get_dummies(pd.Series(generator.choice(["red", "blue", "teal"], n_rows)), prefix="color", dtype=int)
+        table = pd.concat([table, colors], axis=1).assign(label=generator.integers(0, 2, n_rows))
+        table.to_csv("train.csv", index=False)
+        assert run("threat", "train.csv", "--target", "label", "--output", "t.toml").exit_code == 0
+        lines = Path("t.toml").read_text().splitlines()
+        for words in (
+            "# 90 of 90 rows: exactly one of color_blue, color_red, color_teal is 1.",
+            '# groups = [{ columns = ["color_blue", "color_red", "color_teal"], name = "color" }]',
+            "# All 90 values of https are 0 or 1.",
+            "# All 90 values of digit_share lie between 0 and 1.",
+            "# letters = [0, inf]",
+            '# whole_numbers = ["letters", "digits", "length", "all chars", "https"]',
+            f"# Cells are missing in 1 column: age ({table['age'].isna().sum()}).",
+            f"# 0 or 1: {table['https'].sum()} of 90 are 1",
+            "# One column of the group color (see groups): color_red",
+        ):
+            assert words in lines
+        X = table.drop(columns="label")
+        schema = replace(Schema.from_table(X.fillna({"age": 0.0})), accepts_missing=True)
+        proposed = [k for k, line in enumerate(lines) if re.match(r"# (?:\w+|\"[^\"]*\") = ", line)]
+        assert len(proposed) == 17 + ("relations" in list_options())
+        for some in [*([k] for k in proposed), proposed]:
+            text = "\n".join(line[2:] if k in some else line for k, line in enumerate(lines))
+            threat = ThreatModel.parse(text).settle(X, schema.encode(X), schema)
+            reach = threat.resolve(schema, [0, 1])
+            assert reach.contains(schema.encode(X), schema.encode(X), table["label"].to_numpy()).all()
 
     def test_without_a_target_and_with_missing_values(self) -> None:
         write_csv(x=[1.0, None, 3.5], empty=[None, None, None], c=["a", None, "b"])

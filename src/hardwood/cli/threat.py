@@ -12,6 +12,7 @@ import typer
 import hardwood
 from hardwood.cli.late import LateModule, np
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
+from hardwood.cli.proposals import find_proposals, propose_domains, propose_options
 from hardwood.cli.tables import check_has, check_inputs, check_output, read_table, write_file
 
 if TYPE_CHECKING:
@@ -34,10 +35,13 @@ _SPELLINGS = """\
 # To let the attacker change a column, take the "# " off the line with its name and say how, in the units of the column:
 #   0.5                  move it by up to 0.5, up or down
 #   [0.5, 2.0]           down by up to 0.5, up by up to 2.0
+#   "10%"                by up to a tenth of its own value; ["10%", 0.0] down only
+#   "0.5 std"  "2 iqr"   by half a standard deviation, two interquartile ranges, of its training column
 #   ">"  "<"  "<>"       up, down, either way without limit; "<>" also turns any category into any other
 #   { red = ["blue"] }   turn the category red into blue
 # A column that is not named cannot be changed. A cell that is missing stays missing, and none can be made missing.
 # A category must be one of the table; unseen_categories = "ignore" or "allow" is for those that are not.
+# What is proposed below holds in all rows of this table. Whether it holds for the attacker, you have to know.
 """
 
 
@@ -52,7 +56,9 @@ def threat(
     """Write a threat-model file to edit.
 
     Lists the columns of a table with what is in them and, commented out, an example of how to say
-    what an attacker can do to each. As written, nothing can be changed.
+    what an attacker can do to each; and what holds in all rows: which columns are whole numbers,
+    between which values they lie, one-hot groups, sums, ratios and comparisons of columns. As
+    written, nothing can be changed.
 
     **Example:** hardwood threat mail.csv --target spam --output threat.toml
     """
@@ -98,13 +104,21 @@ def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[s
         yield _comment(f"The classes of {target}: {_counts(counts) or 'none, all cells are missing'}.")
         yield "# Those whose rows are changed. All of them, unless you say which:"
         yield f"# attacking_classes = {toml.toml_value([spelling.plain(label) for label in counts.index[-1:]])}"
+    found = find_proposals(table.drop(columns=[] if target is None else [target]))
+    yield from propose_options(found)
     yield "\n[features]"
     for name in table.columns:
         if name != target:
             yield ""
+            if str(name) in found.grouped:
+                yield _comment(f"One column of the group {found.grouped[str(name)]} (see groups): {name}")
+                continue
             yield from _describe_column(table[name].dropna(), str(name))
             if missing := int(table[name].isna().sum()):
                 yield _comment(f"{missing:,} cells are missing: they stay so, and no others become missing")
+    yield "\n# Values that exist, smallest and largest, beyond which nothing is moved."
+    yield "[within]"
+    yield from propose_domains(found)
 
 
 def _describe_column(column: pd.Series, name: str) -> Iterator[str]:
@@ -126,6 +140,10 @@ def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
         yield _comment(f"{len(column) - len(finite):,} values are infinite, which no model takes")
     low, median, high = finite.quantile([0.0, 0.5, 1.0])
     kind = "whole number" if (finite == finite.round()).all() else "number"
+    if finite.isin([0.0, 1.0]).all() and low < high:
+        yield _comment(f"0 or 1: {int(finite.sum()):,} of {len(finite):,} are 1")
+        yield f"# {toml.toml_key(name)} = 1"
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(finite.std(ddof=0))
     yield _comment(f"{kind} from {low:g} to {high:g}, median {median:g}, standard deviation {spread:.3g}")
