@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hardwood.estimators import (
         HardenedClassifier,
         OptimalRobustTreeClassifier,
+        RobustForestClassifier,
         RobustTreeClassifier,
         RobustTreeRegressor,
         TreantClassifier,
@@ -31,6 +32,7 @@ __all__ = [
     "HardenedClassifier",
     "OneHotGroup",
     "OptimalRobustTreeClassifier",
+    "RobustForestClassifier",
     "RobustTreeClassifier",
     "RobustTreeRegressor",
     "RobustnessReport",
@@ -64,6 +66,7 @@ _HOME = {
     "HardenedClassifier": "estimators",
     "OneHotGroup": "threat",
     "OptimalRobustTreeClassifier": "estimators",
+    "RobustForestClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
     "RobustTreeRegressor": "estimators",
     "RobustnessReport": "results",

@@ -26,47 +26,79 @@ from hardwood.threat import Reach
 HISTOGRAM_BYTES = 1 << 28
 
 
-def grow_nodes(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> np.ndarray:
-    """Grow one robust tree on bins, and return its nodes; None: on bins for all ends of reach."""
-    attacks = reach.attacks & (options.rho > 0.0)
-    stays = attacks & (options.rho < 1.0)
-    # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
-    reach = replace(reach, attacks=attacks, within=None)
-    with hire(options.n_threads) as workers:
-        bins = find_bins(problem.X, problem.class_index, reach, stays, max_bins)
-        codes = encode_rows(problem.X, problem.class_index, reach, stays, bins, workers)
-    weights, units, sums = _weigh_samples(problem, stays, options.rho)
-    limits = make_limits(options, attacks)
-    return _grow(_make_samples(problem, stays, codes, weights), bins, units, sums, limits, options.seed)
+class BinnedGrower:
+    """A table of two classes in codes, from which trees are grown: all of one forest from the same codes.
+
+    Parameters
+    ----------
+    problem, reach : what is learned, and what the attacker may do
+    options : GrowOptions
+    max_bins : int or None
+        None: bins for all ends of reach.
+    """
+
+    def __init__(self, problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> None:
+        attacks = reach.attacks & (options.rho > 0.0)
+        self._stays = attacks & (options.rho < 1.0)
+        # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
+        reach = replace(reach, attacks=attacks, within=None)
+        with hire(options.n_threads) as workers:
+            self._bins = find_bins(problem.X, problem.class_index, reach, self._stays, max_bins)
+            codes = encode_rows(problem.X, problem.class_index, reach, self._stays, self._bins, workers)
+        if len(codes) > ID_MASK:
+            raise ValueError(f"X has {len(problem.X)} rows, {len(codes)} samples; at most {ID_MASK} are supported.")
+        self._codes = frozen(codes)
+        self._problem, self._rho, self._limits = problem, options.rho, make_limits(options, attacks)
+
+    def grow(self, seed: int, drawn: np.ndarray | None = None, class_weight: np.ndarray | None = None) -> np.ndarray:
+        """Grow one tree, and return its nodes.
+
+        drawn : the rows to grow it from, with repetitions; None: all, each once.
+        class_weight : what the classes weigh, if not what the problem says.
+        """
+        problem = self._problem if class_weight is None else replace(self._problem, class_weight=class_weight)
+        classes = problem.class_index
+        staying = np.flatnonzero(self._stays[classes])
+        of_sample = np.concatenate([classes, classes[staying]])
+        weights, units = _weigh_samples(problem, staying, self._rho, drawn)
+        chosen = np.arange(len(of_sample)) if drawn is None else _draw_samples(drawn, staying, len(classes))
+        entries = of_sample[chosen].astype(np.uint32) << CLASS_BIT | chosen.astype(np.uint32)
+        samples = BinnedSamples(self._codes, entries, np.empty_like(entries), weights)
+        sums = _sum_up(of_sample[chosen], None if weights is None else weights[chosen])
+        return _grow(samples, self._bins, units, sums, self._limits, seed)
 
 
-def _make_samples(problem: Problem, stays: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> BinnedSamples:
-    if len(codes) > ID_MASK:
-        raise ValueError(f"X has {len(problem.X)} rows, {len(codes)} samples; at most {ID_MASK} are supported.")
-    classes = problem.class_index
-    entries = np.concatenate([classes, classes[stays[classes]]]).astype(np.uint32) << CLASS_BIT
-    entries |= np.arange(len(codes), dtype=np.uint32)
-    return BinnedSamples(frozen(codes), entries, np.empty(len(codes), dtype=np.uint32), weights)
+def _draw_samples(drawn: np.ndarray, staying: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the samples of rows: the rows themselves, and the parts of them that stay."""
+    part = np.full(n_rows, -1)
+    part[staying] = n_rows + np.arange(len(staying))
+    parts = part[drawn]
+    return np.concatenate([drawn, parts[parts >= 0]])
 
 
 def _weigh_samples(
-    problem: Problem, stays: np.ndarray, rho: float
-) -> tuple[np.ndarray | None, Units, tuple[int, int, int]]:
-    """Return the weights of samples as integers, their units, and the sums: class 0, class 1, rows.
+    problem: Problem, staying: np.ndarray, rho: float, drawn: np.ndarray | None
+) -> tuple[np.ndarray | None, Units]:
+    """Return the weights of samples as integers, and their units.
 
     Samples that are one row each and weigh what their class weighs need none.
     """
-    classes, n_rows = problem.class_index, len(problem.class_index)
-    n_one = int(np.count_nonzero(classes))
-    if problem.sample_weight is None and not stays.any():
+    if problem.sample_weight is None and not len(staying):
         zero, one = problem.class_weight.tolist()
-        return None, Units(zero, one, 1.0), (n_rows - n_one, n_one, n_rows)
-    staying = np.flatnonzero(stays[classes])
-    fixed = weigh_samples(problem.row_weight, staying, rho)
-    of_sample = np.concatenate([classes, classes[staying]])
-    sums = [int(fixed.weight[of_sample == k].sum()) for k in (0, 1)]
+        return None, Units(zero, one, 1.0)
+    row_weight = problem.row_weight
+    fixed = weigh_samples(row_weight, staying, rho, 0.0 if drawn is None else float(row_weight[drawn].sum()))
     units = Units(fixed.weight_unit, fixed.weight_unit, 1.0 / fixed.whole_row)
-    return np.column_stack([fixed.weight, fixed.rows]), units, (sums[0], sums[1], n_rows * fixed.whole_row)
+    return np.column_stack([fixed.weight, fixed.rows]), units
+
+
+def _sum_up(of_sample: np.ndarray, weights: np.ndarray | None) -> tuple[int, int, int]:
+    """Return the weight of class 0, of class 1, and the rows, in integers."""
+    if weights is None:
+        n_one = int(np.count_nonzero(of_sample))
+        return len(of_sample) - n_one, n_one, len(of_sample)
+    one = of_sample != 0
+    return int(weights[~one, 0].sum()), int(weights[one, 0].sum()), int(weights[:, 1].sum())
 
 
 def _grow(
@@ -74,7 +106,7 @@ def _grow(
 ) -> np.ndarray:
     """Plant the root and grow the tree."""
     columns = binned.Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
-    histograms = _make_histograms(bins, 1 if samples.weights is None else 4, limits, len(samples.codes))
+    histograms = _make_histograms(bins, 1 if samples.weights is None else 4, limits, len(samples.entries))
     tree = binned.BinnedTree(
         nodes=np.zeros(FIRST_CAPACITY, dtype=binned.NODE),
         heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
@@ -82,7 +114,7 @@ def _grow(
     )
     root = tree.nodes[0]
     root["feature"] = root["left"] = root["slot"] = -1
-    root["end"], root["seed"], root["sums"] = len(samples.codes), seed, sums
+    root["end"], root["seed"], root["sums"] = len(samples.entries), seed, sums
     root["zero"], root["one"], root["count"] = sums[0] * units.zero, sums[1] * units.one, sums[2] * units.rows
     tree.sizes[[NODES, LEAVES]] = 1
     limits = limits._replace(min_gain=limits.min_gain * (root["zero"] + root["one"]) * GAIN_SLACK)

@@ -32,7 +32,7 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.binned import grow_nodes
+from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
@@ -66,7 +66,7 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
         grower.plant(problem.class_index, options.seed)
         grower.grow()
     nodes = grower.nodes
-    ensemble = _harvest(nodes, _weigh_nodes(nodes), _read_left_sets(grower, problem), problem)
+    ensemble = harvest(nodes, weigh_nodes(nodes), _read_left_sets(grower, problem), problem)
     return floor_thresholds(ensemble, reach.whole)
 
 
@@ -85,15 +85,15 @@ def _check_shares(problem: Problem, options: GrowOptions) -> None:
 
 def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
     """Grow one robust tree of numerical features on bins; None: on as many as there are ends of reach."""
-    nodes = grow_nodes(problem, reach, options, max_bins)
-    ensemble = _harvest(nodes, _weigh_nodes(nodes), {}, problem)
+    nodes = BinnedGrower(problem, reach, options, max_bins).grow(options.seed)
+    ensemble = harvest(nodes, weigh_nodes(nodes), {}, problem)
     return floor_thresholds(ensemble, reach.whole)
 
 
 def grow_general(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
     """Grow one robust tree of numerical features and any number of classes on bins; None: on bins for all ends."""
     grown = grow_classes(problem, reach, options, max_bins)
-    return floor_thresholds(_harvest(grown.nodes, grown.weight, {}, problem), reach.whole)
+    return floor_thresholds(harvest(grown.nodes, grown.weight, {}, problem), reach.whole)
 
 
 def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:
@@ -108,12 +108,12 @@ def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarr
     return left_sets
 
 
-def _weigh_nodes(nodes: np.ndarray) -> np.ndarray:
+def weigh_nodes(nodes: np.ndarray) -> np.ndarray:
     """Return what both classes weigh in every node."""
     return np.column_stack([nodes["zero"], nodes["one"]])
 
 
-def _harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
+def harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
     """Return the finished tree, without what only growing needed; `weight` is per node and class."""
     left = nodes["left"]
     cover = weight.sum(axis=1)
