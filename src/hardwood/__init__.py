@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from hardwood.estimators import (
         HardenedClassifier,
         OptimalRobustTreeClassifier,
+        RobustBoostingClassifier,
+        RobustBoostingRegressor,
         RobustForestClassifier,
         RobustTreeClassifier,
         RobustTreeRegressor,
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     )
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
     from hardwood.refinement import prune, pruning_path, refine, relabel
-    from hardwood.results import AttackResult, Certificate, RobustnessReport
+    from hardwood.results import AttackResult, Certificate, MarginCertificate, RobustnessReport
     from hardwood.threat import AttackRule, OneHotGroup, ThreatModel, find_one_hot_groups
     from hardwood.verification import verify
 
@@ -30,8 +32,11 @@ __all__ = [
     "AttackRule",
     "Certificate",
     "HardenedClassifier",
+    "MarginCertificate",
     "OneHotGroup",
     "OptimalRobustTreeClassifier",
+    "RobustBoostingClassifier",
+    "RobustBoostingRegressor",
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "RobustTreeRegressor",
@@ -65,7 +70,10 @@ _HOME = {
     "Certificate": "results",
     "HardenedClassifier": "estimators",
     "OneHotGroup": "threat",
+    "MarginCertificate": "results",
     "OptimalRobustTreeClassifier": "estimators",
+    "RobustBoostingClassifier": "estimators",
+    "RobustBoostingRegressor": "estimators",
     "RobustForestClassifier": "estimators",
     "RobustTreeClassifier": "estimators",
     "RobustTreeRegressor": "estimators",

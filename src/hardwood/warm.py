@@ -79,6 +79,14 @@ def _warm_categories() -> None:
         RobustTreeClassifier(categorical_features=[0]).fit(_X, _Y, weight)
 
 
+def _warm_boosting() -> None:
+    from hardwood.estimators import RobustBoostingClassifier
+
+    for categorical_features in ([], [0]):
+        model = RobustBoostingClassifier({1: 0.1}, categorical_features=categorical_features, early_stopping=False)
+        model.set_params(n_estimators=2, min_child_weight=0.0).fit(_X, _Y).certify(_X)
+
+
 def _warm_chen() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
@@ -177,6 +185,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "many classes": _warm_many_classes,
         "threads": _warm_threads,
         "categories": _warm_categories,
+        "boosting": _warm_boosting,
         "chen": _warm_chen,
         "treant": _warm_treant,
         "refine": _warm_refine,
@@ -196,8 +205,8 @@ def warm_up(*work: str) -> None:
     ----------
     *work : str
         Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "many classes", "regression",
-        "threads" (two classes exactly, by several threads), "categories", "chen", "treant" (other ways to fit),
-        "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
+        "threads" (two classes exactly, by several threads), "categories", "boosting", "chen", "treant" (other ways to
+        fit), "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
         (attacks), "rules" (threats with costs). By default, everything.
 
     Examples

@@ -36,7 +36,9 @@ def reachable_values(trees: TreeEnsemble, row: np.ndarray, label: int, reach: Re
             first = max(np.floor(values.min()) - 1.0, np.ceil(low[0, j]))
             values = np.arange(first, min(np.ceil(values.max()) + 1.0, np.floor(high[0, j])) + 1.0)
         else:
-            values = np.concatenate([[row[j]], thresholds, np.nextafter(thresholds, np.inf)])
+            with np.errstate(over="ignore"):  # past the largest float64 there is no value
+                above = np.nextafter(thresholds, np.inf)
+            values = np.concatenate([[row[j]], thresholds, above[np.isfinite(above)]])
         axes.append(np.unique(values[(low[0, j] <= values) & (values <= high[0, j])]))
     if reach.blank is not None and reach.attacks[label]:
         axes = [

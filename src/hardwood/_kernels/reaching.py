@@ -27,7 +27,7 @@ def _some_category_leads_to(trees, parent, child, feature, first_code, n_codes, 
 
 
 @inner
-def _can_enter(trees, parent, contradicts, first_code, n_codes, child, low, high, allowed):
+def can_enter(trees, parent, contradicts, first_code, n_codes, child, low, high, allowed):
     """Whether a row that can be moved to the parent of `child` can be moved to `child`, too."""
     node = parent[child]
     here = trees.nodes[node]
@@ -65,9 +65,7 @@ def list_reachable(trees, root, parent, contradicts, first_code, n_codes, low, h
                 n += 1
                 continue
             for child in (trees.nodes[node].right, trees.nodes[node].left):
-                if _can_enter(
-                    trees, parent, contradicts, first_code, n_codes, child, low[row], high[row], allowed[row]
-                ):
+                if can_enter(trees, parent, contradicts, first_code, n_codes, child, low[row], high[row], allowed[row]):
                     stack[size] = child
                     size += 1
     start[low.shape[0]] = n

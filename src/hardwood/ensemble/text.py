@@ -182,11 +182,25 @@ def _label(category: Any) -> str:
     return f'"{text}"' if ambiguous else text
 
 
+def _addition(ensemble: TreeEnsemble, node: int, digits: int) -> str:
+    """Say what a leaf of a boosted model adds to which class."""
+    what = "score" if ensemble.link == "score" else "log-odds"
+    names = ensemble.labels[-1:] if ensemble.value.shape[1] == 1 else ensemble.labels
+    parts = [
+        f"{_number(float(value) / ensemble.divisor, digits)} to the {what} of {name}"
+        for value, name in zip(ensemble.value[node], names, strict=True)
+        if value != 0.0 or len(names) == 1
+    ]
+    return "add " + (", ".join(parts) or "nothing")
+
+
 def _leaf(ensemble: TreeEnsemble, root: int, node: int, digits: int) -> str:
     if ensemble.classes is None:
         # What a tree says if it stands alone; of several trees, what it adds.
         value = ensemble.node_output[node, 0] if ensemble.n_trees == 1 else ensemble.value[node, 0] / ensemble.divisor
         return f"predict {_number(float(value), digits)} (cover {_cover(ensemble, root, node)})"
+    if ensemble.link != "probability":
+        return f"{_addition(ensemble, node, digits)} (cover {_cover(ensemble, root, node)})"
     output = ensemble.value[node] + ensemble.base_score
     winner = ensemble.node_class[node]
     # A tree of a forest holds its share of the average: normalised, it is that tree's own vote.

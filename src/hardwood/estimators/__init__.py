@@ -1,5 +1,7 @@
 """scikit-learn estimators: validate, grow, store."""
 
+from hardwood.estimators.boosting_classifier import RobustBoostingClassifier
+from hardwood.estimators.boosting_regressor import RobustBoostingRegressor
 from hardwood.estimators.forest import RobustForestClassifier
 from hardwood.estimators.hardened import HardenedClassifier
 from hardwood.estimators.optimal import OptimalRobustTreeClassifier
@@ -10,6 +12,8 @@ from hardwood.estimators.tree import RobustTreeClassifier
 __all__ = [
     "HardenedClassifier",
     "OptimalRobustTreeClassifier",
+    "RobustBoostingClassifier",
+    "RobustBoostingRegressor",
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "RobustTreeRegressor",

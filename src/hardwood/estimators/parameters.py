@@ -77,7 +77,8 @@ def check_max_bins(value: Any) -> int | str:
     raise ValueError(f"max_bins={value!r}: expected 'auto', 'exact' or an integer from 2 to {MOST_BINS}")
 
 
-def _read_seed(random_state: Any) -> int:
+def read_seed(random_state: Any) -> int:
+    """Return a number to draw random numbers from."""
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except (ValueError, TypeError):
@@ -112,7 +113,7 @@ def check_grow_options(
         min_impurity_decrease=check_number("min_impurity_decrease", estimator.min_impurity_decrease, 0.0),
         max_features=check_max_features(estimator.max_features, n_features),
         max_leaf_nodes=None if max_leaf_nodes == UNLIMITED else max_leaf_nodes,
-        seed=_read_seed(estimator.random_state),
+        seed=read_seed(estimator.random_state),
         n_threads=count_threads(estimator.n_jobs),
     )
 

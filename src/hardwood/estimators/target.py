@@ -41,10 +41,11 @@ def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts
     )
 
 
-def read_columns(estimator: Any, X: Any) -> tuple[ThreatModel, Schema]:
+def read_columns(estimator: Any, X: Any, *, accepts_missing: bool = False) -> tuple[ThreatModel, Schema]:
     """Read the threat and the columns of a table, with the categories that only the threat names."""
-    threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
-    return threat, threat.extend(Schema.from_table(X, estimator.categorical_features))
+    threat = ThreatModel.coerce(estimator.threat, getattr(estimator, "attacking_classes", None))
+    schema = Schema.from_table(X, estimator.categorical_features, accepts_missing=accepts_missing)
+    return threat, threat.extend(schema)
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:

@@ -131,7 +131,7 @@ def encode_rows(
     X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, bins: Bins, workers: Workers
 ) -> np.ndarray:
     """Return the codes of all samples: of every row, and then of the part that stays of those that have one."""
-    guide = _make_guide(bins)
+    guide = make_guide(bins)
     staying = np.flatnonzero(stays[class_index])
     dtype = np.uint8 if bins.width <= MOST_BINS else np.uint16
     codes = np.empty((len(X) + len(staying), bins.n_columns), dtype=dtype)
@@ -149,7 +149,7 @@ def encode_rows(
     return codes
 
 
-def _make_guide(bins: Bins) -> Guide:
+def make_guide(bins: Bins) -> Guide:
     """Lay a grid over every feature's thresholds."""
     thresholds = halve(bins.below, bins.above)
     n_features = len(thresholds)

@@ -94,6 +94,28 @@ class Certificate:
         return "Certificate(" + ", ".join(f"{kind}={int((self.status == kind).sum())}" for kind in kinds) + ")"
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginCertificate:
+    """What a bound proves about each row under a threat model, without a search.
+
+    Attributes
+    ----------
+    certified : ndarray of bool, shape (n_samples,)
+        Whether it is proved that the row keeps its class, or, for a regression, that its output stays within the
+        tolerance. Of a row that is not certified nothing is said: :func:`hardwood.verify` decides.
+    lower, upper : ndarray of float, shape (n_samples,)
+        No attacker can bring the margin below `lower`, and it is `upper` as the row stands. For a regression: no
+        attacker can bring the output below `lower` or above `upper`.
+    """
+
+    certified: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"MarginCertificate(certified={int(self.certified.sum())} of {len(self.certified)})"
+
+
 Result = TypeVar("Result", AttackResult, Certificate)
 
 

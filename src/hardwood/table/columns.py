@@ -168,8 +168,8 @@ def name_unseen(labels: tuple[Label, ...]) -> Label:
     return name
 
 
-def read_labels(column: Any, where: str) -> tuple[Label, ...]:
-    """Return the labels that occur in a column or that its dtype declares, sorted."""
+def read_labels(column: Any, where: str, *, keep_missing: bool = False) -> tuple[Label, ...]:
+    """Return the labels that occur in a column or that its dtype declares, sorted; what is missing is none of them."""
     values = _values(column)
     if values.dtype.kind not in "biufOUS":
         raise ValueError(f"X: {where} is {values.dtype}; convert its categories to text or numbers")
@@ -177,14 +177,15 @@ def read_labels(column: Any, where: str) -> tuple[Label, ...]:
     try:
         distinct = {(type(value), value) for value in values.tolist()}
         plain = [value.item() if isinstance(value, np.generic) else value for _, value in distinct]
-        if any(map(_is_missing, plain)):
+        known = [value for value in plain if not _is_missing(value)]
+        if len(known) < len(plain) and not keep_missing:
             raise ValueError(
                 f"X: {where} is categorical and has a missing value; give missing values a "
                 "category of their own, such as 'missing', or drop the rows"
             )
-        plain += list(column.dtype.categories) if declares else []
+        known += list(column.dtype.categories) if declares else []
         # Equal labels of different types (1, True) are one; the type's name decides which stays.
-        labels = sorted({(type(value).__name__, value) for value in plain})
+        labels = sorted({(type(value).__name__, value) for value in known})
     except TypeError as error:
         raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
     return tuple(dict.fromkeys(value for _, value in labels))

@@ -111,7 +111,7 @@ class Schema:
         return cls(n_features, names, (None,) * n_features)
 
     @classmethod
-    def from_table(cls, X: Any, categorical_features: Any = "from_dtype") -> Schema:
+    def from_table(cls, X: Any, categorical_features: Any = "from_dtype", *, accepts_missing: bool = False) -> Schema:
         """Read the schema off a table.
 
         Parameters
@@ -123,6 +123,8 @@ class Schema:
             Which columns are categorical: those whose dtype says so (pandas ``category``, polars
             ``Categorical`` and ``Enum``), none, or the listed ones (names, indices or a boolean
             mask) and no others.
+        accepts_missing : bool, default=False
+            Whether values may be missing, see :class:`Schema`.
 
         Returns
         -------
@@ -139,16 +141,16 @@ class Schema:
         names, n_features = column_names(table), table.shape[1]
         chosen = chosen_columns(table, categorical_features)
         if not chosen and is_plain_numbers(table):
-            return cls.numeric(n_features, names)
+            return cls(n_features, None if names is None else tuple(names), (None,) * n_features, accepts_missing)
         categories: list[tuple[Label, ...] | None] = []
         for j in range(n_features):
             column, where = get_column(table, j), say_where(names, j)
             if j in chosen:
-                categories.append(read_labels(column, where))
+                categories.append(read_labels(column, where, keep_missing=accepts_missing))
             else:
                 read_numbers(column, where)
                 categories.append(None)
-        return cls(n_features, names, tuple(categories))
+        return cls(n_features, names, tuple(categories), accepts_missing)
 
     def encode(self, X: Any) -> np.ndarray:
         """Turn a table into the matrix that the kernels work on.

@@ -1,0 +1,113 @@
+"""Checking the parameters of robust boosting, and drawing the rows that it holds out."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+
+from hardwood.estimators.parameters import (
+    check_choice,
+    check_max_features,
+    check_number,
+    is_integer,
+    read_seed,
+)
+from hardwood.grow.bins import MOST_BINS
+from hardwood.grow.boosted import Folds
+from hardwood.grow.boosting import BoostingOptions
+from hardwood.table import Schema
+from hardwood.threat import Reach
+
+MODES = ("free", "ordered")
+N_FOLDS = 5
+# Tables of more rows hold out one share of them instead of five in turn.
+MOST_FOLD_ROWS = 10_000
+HELD_OUT = 0.1
+# Trees that are deeper do not generalise, and a tree keeps tables of all its nodes.
+MOST_DEPTH = 12
+
+
+def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
+    """Read how trees are to be grown."""
+    learning_rate = check_number("learning_rate", estimator.learning_rate, 0.0)
+    if learning_rate == 0.0:
+        raise ValueError(f"learning_rate={estimator.learning_rate!r}: expected a number > 0")
+    patience = estimator.n_iter_no_change
+    return BoostingOptions(
+        n_rounds=_check_integer("n_estimators", estimator.n_estimators, 1),
+        max_depth=_check_integer("max_depth", estimator.max_depth, 1, MOST_DEPTH),
+        learning_rate=learning_rate,
+        l2=check_number("l2_regularization", estimator.l2_regularization, 0.0),
+        min_gain=check_number("min_gain", estimator.min_gain, 0.0),
+        min_child_weight=check_number("min_child_weight", estimator.min_child_weight, 0.0),
+        subsample=_check_share("subsample", estimator.subsample),
+        max_features=check_max_features(estimator.max_features, n_features),
+        ordered=check_choice("mode", estimator.mode, MODES) == "ordered",
+        max_bins=_check_integer("max_bins", estimator.max_bins, 2, MOST_BINS),
+        seed=read_seed(estimator.random_state),
+        patience=None if patience is None else _check_integer("n_iter_no_change", patience, 1),
+    )
+
+
+def _check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    if not (is_integer(value) and value >= low and (high is None or value <= high)):
+        wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        raise ValueError(f"{name}={value!r}: expected {wanted}")
+    return int(value)
+
+
+def _check_share(name: str, value: Any) -> float:
+    if not (isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= 1.0):
+        raise ValueError(f"{name}={value!r}: expected a share of the rows in (0, 1]")
+    return float(value)
+
+
+def check_reach(reach: Reach) -> None:
+    """Refuse attackers that training does not know."""
+    for name in ("blank", "fill"):
+        if getattr(reach, name) is not None and getattr(reach, name).any():
+            raise ValueError(
+                f"threat: boosting does not train against attackers who {name} values; fit without {name}, and ask "
+                "verify or evaluate what such an attacker can do"
+            )
+
+
+def check_ordered(reach: Reach, schema: Schema) -> None:
+    """Refuse what cannot be put in an order: categories that an attacker may change."""
+    for feature in reach.categorical:
+        matrix = reach.categories[feature]
+        assert matrix is not None
+        if matrix.sum() > len(matrix) and reach.attacks.any():
+            raise ValueError(
+                f"mode='ordered': the attacker may change categories of column {schema.key(feature)!r}, "
+                "which have no order; expected 'free'"
+            )
+
+
+def draw_folds(early_stopping: Any, class_index: np.ndarray | None, n_rows: int, seed: int) -> Folds:
+    """Draw the rows that are held out: (train, held out) pairs; none if nothing stops early.
+
+    Classes are spread evenly over folds. Where a class has too few rows to be held out, nothing is.
+    """
+    if isinstance(early_stopping, str) and early_stopping == "auto":
+        early_stopping = "cv" if n_rows <= MOST_FOLD_ROWS else HELD_OUT
+    if early_stopping is False:
+        return []
+    is_share = isinstance(early_stopping, Real) and not isinstance(early_stopping, (bool, Integral))
+    if not (early_stopping == "cv" if isinstance(early_stopping, str) else is_share and 0.0 < early_stopping < 1.0):
+        raise ValueError(
+            f"early_stopping={early_stopping!r}: expected 'auto', 'cv', a share of the rows in (0, 1), or False"
+        )
+    y = np.zeros(n_rows) if class_index is None else class_index
+    smallest = n_rows if class_index is None else int(np.bincount(class_index)[np.unique(class_index)].min())
+    if smallest < 2:
+        return []
+    if early_stopping == "cv":
+        n_folds = min(N_FOLDS, smallest)
+        folds = (KFold if class_index is None else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
+        return list(folds.split(y, y))
+    n_classes = 1 if class_index is None else len(np.unique(class_index))
+    n_held_out = min(max(n_classes, int(np.ceil(early_stopping * n_rows))), n_rows - n_classes)
+    draw = (ShuffleSplit if class_index is None else StratifiedShuffleSplit)(1, test_size=n_held_out, random_state=seed)
+    return list(draw.split(y, y))
