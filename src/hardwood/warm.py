@@ -54,6 +54,8 @@ def _warm_regression() -> None:
     for criterion in ("squared_error", "absolute_error"):
         for weight in (None, _WEIGHT):
             RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
+    for weight in (None, _WEIGHT):
+        RobustTreeRegressor(threat=0.1, max_bins=4).fit(_X, _Y, weight)
 
 
 def _warm_many_classes() -> None:

@@ -1,5 +1,6 @@
 """The robust regression tree as a scikit-learn regressor."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -7,8 +8,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.numbers import read_regression
-from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.parameters import check_flag, check_grow_options, check_max_bins
+from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.regression import ERRORS, grow_regression
+from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
+from hardwood.refinement.worst_case_leaves import refit_leaves
 
 
 class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
@@ -43,6 +47,15 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         How many features a node tries, drawn at random; more if none of them can split the node.
     max_leaf_nodes : int or None, default=None
         The most leaves a tree may have: nodes are then split in the order of their gain. No limit if None.
+    max_bins : "auto", "exact" or int, default="auto"
+        At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255, for squared
+        error only: at those between as many bins, quantiles of the ends of the rows' reach; the best of these is found
+        exactly, and a large table takes a fraction of the time. "auto": 255 bins for more than 20,000 rows and squared
+        error, exact otherwise.
+    refit_leaves : bool, default=False
+        Whether leaves are given new values once the tree stands: those with the least error under attack on the
+        training rows, all leaves together, to a millionth. They have never more of it than the greedy values, and on
+        rows that the tree has not seen mostly less. Seconds for 100,000 rows.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
         Which columns are categorical; "from_dtype": those of a pandas or polars type for categories. This tree takes
         numbers only: a table with such a column is refused.
@@ -95,6 +108,8 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         min_impurity_decrease: float = 0.0,
         max_features: int | float | str | None = None,
         max_leaf_nodes: int | None = None,
+        max_bins: int | str = "auto",
+        refit_leaves: bool = False,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -108,6 +123,8 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_bins = max_bins
+        self.refit_leaves = refit_leaves
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -132,8 +149,27 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         problem = read_regression(self, X, y, sample_weight)
         reach = problem.threat.resolve(problem.schema)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
+        options = replace(options, max_bins=self._choose_bins(len(problem.X)))
+        refits = check_flag("refit_leaves", self.refit_leaves)
         tree = grow_regression(problem, reach, options)
-        self._store(tree.ensemble, problem.threat)
+        ensemble = tree.ensemble
+        if refits:
+            squared, weight = self.criterion == "squared_error", problem.row_weight
+            ensemble = refit_leaves(
+                ensemble, problem.X, problem.target, weight, reach, rho=options.rho, squared=squared
+            ).ensemble
+        self._store(ensemble, problem.threat)
         saved = tree.saved.sum()
         self.feature_importances_ = tree.saved / saved if saved > 0.0 else tree.saved
         return self
+
+    def _choose_bins(self, n_rows: int) -> int | None:
+        """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
+        max_bins, squared = check_max_bins(self.max_bins), self.criterion == "squared_error"
+        if max_bins == "exact":
+            return None
+        if max_bins == "auto":
+            return MOST_BINS if squared and n_rows > AUTO_REGRESSION_ROWS else None
+        if not squared:
+            raise ValueError(f"max_bins={max_bins!r}: with criterion={self.criterion!r}, expected 'auto' or 'exact'")
+        return int(max_bins)

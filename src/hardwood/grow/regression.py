@@ -23,6 +23,7 @@ from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
+from hardwood.grow.regression_bins import encode_roster, grow_on_bins
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
 from hardwood.table import Schema
@@ -40,6 +41,11 @@ class RegressionProblem:
     sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
     schema: Schema
     threat: ThreatModel
+
+    @property
+    def row_weight(self) -> np.ndarray:
+        """Return what each row weighs."""
+        return np.ones(len(self.target)) if self.sample_weight is None else self.sample_weight
 
 
 class GrownTree(NamedTuple):
@@ -59,9 +65,14 @@ def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptio
     squared = options.criterion == "squared_error"
     limits = _make_limits(options, float(roster.weight.sum()), unit)
     with hire(options.n_threads) as workers:
-        samples = sort_ends(problem.X, reach, roster, workers)
-    nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
-    threshold = find_thresholds(nodes, problem.X, reach, roster)
+        if options.max_bins is None:
+            samples = sort_ends(problem.X, reach, roster, workers)
+            nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
+            threshold = find_thresholds(nodes, problem.X, reach, roster)
+        else:
+            bins, codes = encode_roster(problem.X, reach, roster, options.max_bins, workers)
+            nodes = grow_on_bins(bins, codes, weights, target, units, limits, options.seed)
+            threshold = nodes["threshold"]
     return _harvest(nodes, threshold, problem, reach, unit, units.weight)
 
 

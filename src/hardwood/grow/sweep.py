@@ -4,6 +4,7 @@ Samples are numbered by their targets, so that whoever goes through them in asce
 ascending order, too (`_kernels.grow.sweep`).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -147,9 +148,29 @@ def grow_nodes(
     squared: bool,
 ) -> np.ndarray:
     """Grow one tree on samples whose numbers ascend, and return its nodes."""
+    fenwick = None if squared else sweep.absolute.Fenwick(np.zeros((len(target) + 1, 7), dtype=np.int64))
+    numbers = make_numbers(target)
+    tree = plant(sweep.NODE, len(target), weights, units, seed)
+    return raise_tree(tree, lambda tree: sweep.grow(samples, weights, numbers, fenwick, units, limits, tree))
+
+
+def make_numbers(target: np.ndarray) -> sweep.numbers.Numbers:
+    """Return the numbers of samples, and room for what nodes make of them."""
     n_samples = len(target)
+    return sweep.numbers.Numbers(
+        target=target,
+        value=np.empty(n_samples, dtype=np.int64),
+        rank=np.empty(n_samples, dtype=np.int32),
+        height=np.empty(n_samples),
+        first=np.empty(n_samples, dtype=np.int32),
+        held=np.zeros((n_samples, 3), dtype=np.int64),
+    )
+
+
+def plant(node: np.dtype, n_samples: int, weights: np.ndarray | None, units: sweep.Units, seed: int) -> sweep.SweepTree:
+    """Make a tree that is a root, which holds all samples."""
     tree = sweep.SweepTree(
-        nodes=np.zeros(FIRST_CAPACITY, dtype=sweep.NODE),
+        nodes=np.zeros(FIRST_CAPACITY, dtype=node),
         heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
         sizes=np.zeros(4, dtype=np.int64),
     )
@@ -158,16 +179,12 @@ def grow_nodes(
     sums = (n_samples, n_samples) if weights is None else weights.sum(axis=0).tolist()
     root["end"], root["weight"], root["count"], root["seed"] = n_samples, sums[0], sums[1] * units.rows, seed
     tree.sizes[[NODES, LEAVES]] = 1
-    numbers = sweep.numbers.Numbers(
-        target=target,
-        value=np.empty(n_samples, dtype=np.int64),
-        rank=np.empty(n_samples, dtype=np.int32),
-        height=np.empty(n_samples),
-        first=np.empty(n_samples, dtype=np.int32),
-        held=np.zeros((n_samples, 3), dtype=np.int64),
-    )
-    fenwick = None if squared else sweep.absolute.Fenwick(np.zeros((n_samples + 1, 7), dtype=np.int64))
-    while sweep.grow(samples, weights, numbers, fenwick, units, limits, tree) == sweep.FULL:
+    return tree
+
+
+def raise_tree(tree: sweep.SweepTree, grow: Callable[[sweep.SweepTree], int]) -> np.ndarray:
+    """Call a kernel until nothing is left to split, with twice the room whenever it needs some; return the nodes."""
+    while grow(tree) == sweep.FULL:
         tree = tree._replace(
             nodes=np.concatenate([tree.nodes, np.zeros_like(tree.nodes)]),
             heap=np.concatenate([tree.heap, np.zeros_like(tree.heap)]),

@@ -186,7 +186,7 @@ def solve(numbers, totals, cut, move, sign, noise):
 
 
 @inner
-def _count_left(cut, numbers, move, turn, sign):
+def count_left(cut, numbers, move, turn, sign):
     """Rows on the left if movable samples from `turn` on are high; the pointer is there or one before."""
     low = move.low.rows
     if turn > move.pointer:
@@ -195,14 +195,14 @@ def _count_left(cut, numbers, move, turn, sign):
 
 
 @inner
-def _enter(side, weight, value, rows, times):
+def enter(side, weight, value, rows, times):
     return Side(side.weight + times * weight, side.value + times * value, side.rows + times * rows)
 
 
 @inner
 def _follow(move, rank, weight, value, rows, times):
     """Keep what is low up to date while samples become movable or are so no longer."""
-    return Move(move.pointer, _enter(move.low, weight, value, rows, times * int64(rank < move.pointer)))
+    return Move(move.pointer, enter(move.low, weight, value, rows, times * int64(rank < move.pointer)))
 
 
 @inner
@@ -234,7 +234,7 @@ def _better(numbers, totals, cut, upward, downward, fewest, best):
             downward = move
     scaled = gain * SPLITTER
     gain = scaled - (scaled - gain)
-    on_left = _count_left(cut, numbers, move, turn, sign)
+    on_left = count_left(cut, numbers, move, turn, sign)
     if on_left < fewest or totals.rows - on_left < fewest:
         gain = 0.0
     return gain, sign, turn, upward, downward
@@ -259,10 +259,10 @@ def scan(events, begin, end, moves, weights, numbers, totals, fewest, start, flo
         sample, leaves = uint64(entry & ID_MASK), int64(entry >> END_BIT)
         weight, rows = weigh(weights, sample)
         number = value[sample]
-        left = _enter(left, weight, number, rows, leaves)
+        left = enter(left, weight, number, rows, leaves)
         if moves:
             times, at = int64(1) - int64(2) * leaves, uint64(rank[sample])
-            movable = _enter(movable, weight, number, rows, times)
+            movable = enter(movable, weight, number, rows, times)
             held[at, 0] += times * weight
             held[at, 1] += times * number
             held[at, 2] += times * rows

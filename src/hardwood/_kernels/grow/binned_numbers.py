@@ -1,0 +1,300 @@
+"""Growing one regression tree on bins: histograms bound what each threshold can gain, the best are settled exactly.
+
+Samples are numbered by their targets, as in `sweep.py`, so a node's samples ascend: those below its mean come first. A
+histogram has, per column of codes and per code, what the samples below the mean and those above it add up to. At every
+threshold that is enough for one move of the attacker: movable samples on one side of the mean go left, the others
+right. No robust gain is larger than what that move leaves. So thresholds are looked into by falling bounds, each
+exactly by `numbers.solve`, until no bound beats the best gain: the split is the best of all that bins have.
+
+The groups depend on the node, so a child's histogram is not its parent's less its sibling's: every node is counted. In
+turn no histogram has to be kept.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64, uint64
+
+from hardwood._kernels.compiling import inner, kernel, record_type
+from hardwood._kernels.grow.criteria import ROUNDING, SPLITTER
+from hardwood._kernels.grow.frontier import pop, push
+from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features, mix
+from hardwood._kernels.grow.numbers import Cut, Move, Side, count_left, enter, solve, weigh
+from hardwood._kernels.grow.ranking import find_mean, find_start, measure_error, rank
+from hardwood._kernels.grow.scanning import SLACK
+from hardwood._kernels.grow.sweep import DONE, FULL
+
+NODE = record_type(
+    [
+        ("feature", np.int64),  # the split found; -1 where none is worth it
+        ("threshold", np.float64),
+        ("cut", np.int64),  # the last code on the left
+        ("gain", np.float64),  # weight times decrease of the squared error, in the integers' unit of weight
+        ("sign", np.int64),  # 1: high movable samples go left, low ones right; -1: the other way round
+        ("turn", np.float64),  # movable samples with this number or a larger one are high
+        ("left", np.int64),  # the right child is the next node; -1 while unsplit
+        ("depth", np.int64),
+        ("start", np.int64),  # the node's samples are entries[start:end]
+        ("end", np.int64),
+        ("count", np.float64),  # rows
+        ("weight", np.float64),
+        ("value", np.float64),  # mean
+        ("seed", np.uint64),
+    ]
+)
+
+
+class BinnedNumberSamples(NamedTuple):
+    """The training samples, and scratch."""
+
+    codes: np.ndarray  # uint8 or uint16 (sample, column)
+    entries: np.ndarray  # uint32: the samples, node by node, ascending
+    spill: np.ndarray  # uint32 per sample: scratch
+    cells: np.ndarray  # int64 (column * code * 4): value and weight below the mean, value and weight above it
+    bounds: np.ndarray  # float64 (feature, code): what each threshold can gain at most
+    features: np.ndarray  # int64: the features in the order they are tried
+
+
+class Columns(NamedTuple):
+    """Where the codes of a feature are, and what they mean; see `binned.Columns`."""
+
+    columns: np.ndarray
+    n_thresholds: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    width: int
+
+
+@inner
+def _count(codes, entries, begin, end, width, weights, value, cells, word):
+    """Add samples to a histogram, to the words `word` and `word + 1` of every cell."""
+    n_columns, step = uint64(codes.shape[1]), uint64(4 * width)
+    for k in range(uint64(begin), uint64(end)):
+        sample = uint64(entries[k])
+        number, weight = value[sample], weigh(weights, sample)[0]
+        base = uint64(word)
+        for column in range(n_columns):
+            cell = base + (uint64(codes[sample, column]) << uint64(2))
+            cells[cell] += number
+            cells[cell + uint64(1)] += weight
+            base += step
+
+
+@inner
+def _fill(samples, weights, numbers, here, start, width):
+    """Make the histogram of a node; `start` is the rank of its mean."""
+    cells, entries = samples.cells, samples.entries
+    for cell in range(cells.shape[0]):
+        cells[cell] = 0
+    least, most = here.start, here.end
+    while least < most:  # the first sample that is not below the mean
+        at = (least + most) // 2
+        if numbers.rank[uint64(entries[at])] < start:
+            least = at + 1
+        else:
+            most = at
+    _count(samples.codes, entries, here.start, least, width, weights, numbers.value, cells, int64(0))
+    _count(samples.codes, entries, least, here.end, width, weights, numbers.value, cells, int64(2))
+
+
+@inner
+def _lead(left_weight, left_value, totals):
+    """How far the means are apart, times both weights, and both weights, if this much is left."""
+    right_weight = float(totals.weight - left_weight)
+    lead = float(totals.value - left_value) * float(left_weight) - float(left_value) * right_weight
+    return lead, float(left_weight) * right_weight
+
+
+@inner
+def _bound(cells, lo, hi, n_thresholds, totals, bounds):
+    """Bound what every threshold of one feature can gain: `lo` and `hi` are the first cells of its columns."""
+    noise = ROUNDING * totals.weight * totals.size
+    lo_low_value = lo_low = lo_high_value = lo_high = int64(0)
+    hi_low_value = hi_low = hi_high_value = hi_high = int64(0)
+    for code in range(n_thresholds):
+        at, to = uint64((lo + code) * 4), uint64((hi + code) * 4)
+        lo_low_value, lo_low = lo_low_value + cells[at], lo_low + cells[at + uint64(1)]
+        lo_high_value, lo_high = lo_high_value + cells[at + uint64(2)], lo_high + cells[at + uint64(3)]
+        hi_low_value, hi_low = hi_low_value + cells[to], hi_low + cells[to + uint64(1)]
+        hi_high_value, hi_high = hi_high_value + cells[to + uint64(2)], hi_high + cells[to + uint64(3)]
+        bounds[code] = 0.0
+        if hi_low + hi_high == 0 or lo_low + lo_high == totals.weight:
+            continue  # nobody is surely left, or nobody surely right
+        rising, product = _lead(hi_low + lo_high, hi_low_value + lo_high_value, totals)
+        if rising > noise:
+            bounds[code] = rising * rising / (product * totals.weight)
+            continue
+        falling, product = _lead(lo_low + hi_high, lo_low_value + hi_high_value, totals)
+        if -falling > noise:
+            bounds[code] = falling * falling / (product * totals.weight)
+
+
+@inner
+def _settle(samples, weights, numbers, totals, here, lo, hi, cut, start):
+    """What a threshold gains: (gain or 0, sign, turn, rows on the left)."""
+    codes, held = samples.codes, numbers.held
+    nobody = Side(int64(0), int64(0), int64(0))
+    left, right, movable, low = nobody, nobody, nobody, nobody
+    for k in range(uint64(here.start), uint64(here.end)):
+        sample = uint64(samples.entries[k])
+        weight, rows = weigh(weights, sample)
+        number = numbers.value[sample]
+        if int64(codes[sample, hi]) <= cut:
+            left = enter(left, weight, number, rows, int64(1))
+        elif int64(codes[sample, lo]) > cut:
+            right = enter(right, weight, number, rows, int64(1))
+        else:
+            at = numbers.rank[sample]
+            held[at, 0] += weight
+            held[at, 1] += number
+            held[at, 2] += rows
+            movable = enter(movable, weight, number, rows, int64(1))
+            low = enter(low, weight, number, rows, int64(at < start))
+    whole = Cut(left, right, movable)
+    noise = ROUNDING * totals.weight * totals.size
+    apart, _ = _lead(left.weight + movable.weight, left.value + movable.value, totals)
+    sign = int64(1) if apart > 0.0 else int64(-1)
+    gain, move, turn = solve(numbers, totals, whole, Move(start, low), sign, noise)
+    on_left = count_left(whole, numbers, move, turn, sign)
+    if movable.weight > 0:
+        for rank_ in range(totals.n_ranks):
+            for k in range(3):
+                held[rank_, k] = 0
+    scaled = gain * SPLITTER
+    return scaled - (scaled - gain), sign, turn, on_left
+
+
+@inner
+def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here):
+    """Write the best split over `features[first:last]` to a node, whose histogram is made."""
+    bounds, width = samples.bounds, bins.width
+    for k in range(first, last):
+        feature = samples.features[k]
+        lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
+        _bound(samples.cells, lo, hi, bins.n_thresholds[feature], totals, bounds[feature])
+    best, best_order = 0.0, last
+    while True:
+        bound, order, cut = 0.0, int64(-1), int64(0)
+        for k in range(first, last):
+            feature = samples.features[k]
+            for code in range(bins.n_thresholds[feature]):
+                if bounds[feature, code] > bound:
+                    bound, order, cut = bounds[feature, code], k, code
+        if order < 0 or bound * SLACK < best:
+            return
+        feature = samples.features[order]
+        bounds[feature, cut] = 0.0
+        lo, hi = uint64(bins.columns[feature, 0]), uint64(bins.columns[feature, 1])
+        gain, sign, turn, on_left = _settle(samples, weights, numbers, totals, here, lo, hi, cut, start)
+        if gain < best or gain == 0.0 or on_left < fewest or totals.rows - on_left < fewest:
+            continue
+        if gain == best and (order > best_order or (order == best_order and cut > here.cut)):
+            continue  # of equally good thresholds the first is taken
+        best, best_order = gain, order
+        here.feature, here.cut, here.sign, here.gain = feature, cut, sign, gain / (scale * scale)
+        here.turn = np.inf
+        if turn < totals.n_ranks:
+            here.turn = numbers.target[numbers.first[turn]]
+
+
+@inner
+def _place(samples, bins, here):
+    """Put the threshold of a node in the middle of the empty bins behind its cut."""
+    feature, width = here.feature, bins.width
+    lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
+    beyond = here.cut + 1
+    while beyond < bins.n_thresholds[feature]:
+        at, to = (lo + beyond) * 4, (hi + beyond) * 4
+        if samples.cells[at + 1] + samples.cells[at + 3] + samples.cells[to + 1] + samples.cells[to + 3] > 0:
+            break
+        beyond += 1
+    low, high = bins.below[feature, here.cut], bins.above[feature, beyond - 1]
+    middle = 0.5 * low + 0.5 * high
+    here.threshold = middle if low <= middle < high else low
+
+
+@inner
+def _evaluate(samples, weights, bins, numbers, units, limits, tree, node):
+    """Find a node's value and, if it may be split, its best split, which puts it on the frontier."""
+    here, entries, target = tree.nodes[node], samples.entries, numbers.target
+    here.value = find_mean(entries, here.start, here.end, weights, target)
+    is_open = (
+        here.depth < limits.max_depth
+        and here.count >= limits.min_split
+        and here.count >= 2.0 * limits.min_leaf
+        and target[uint64(entries[here.start])] < target[uint64(entries[here.end - 1])]
+    )
+    if not is_open:
+        return
+    spread = measure_error(entries, here.start, here.end, weights, target, here.value, False)
+    totals, scale = rank(entries, here.start, here.end, weights, numbers, here.value, spread)
+    start = find_start(numbers.height, totals.n_ranks)
+    _fill(samples, weights, numbers, here, start, bins.width)
+    draw_features(here.seed, limits.max_features, samples.features)
+    n_features = samples.features.shape[0]
+    fewest = int64(np.ceil(limits.min_leaf / units.rows))
+    first, last = int64(0), limits.max_features if limits.max_features < n_features else n_features
+    while here.feature < 0 and first < n_features:
+        _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here)
+        first, last = last, last + 1
+    if here.feature >= 0 and here.gain * units.weight >= limits.min_gain:
+        _place(samples, bins, here)
+        push(tree, limits.best_first, node)
+
+
+@inner
+def _split(samples, weights, bins, numbers, units, tree, node):
+    """Make a frontier node's two children, and give them their samples."""
+    nodes, sizes, entries, spill = tree.nodes, tree.sizes, samples.entries, samples.spill
+    here = nodes[node]
+    here.left = sizes[NODES]
+    sizes[NODES] += 2
+    sizes[LEAVES] += 1
+    lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
+    write, spilled = uint64(here.start), uint64(0)
+    left_weight, left_rows, all_weight, all_rows = int64(0), int64(0), int64(0), int64(0)
+    for k in range(uint64(here.start), uint64(here.end)):
+        sample = uint64(entries[k])
+        right = (numbers.target[sample] >= here.turn) == (here.sign < 0)
+        if int64(samples.codes[sample, hi]) <= here.cut:
+            right = False
+        elif int64(samples.codes[sample, lo]) > here.cut:
+            right = True
+        weight, rows = weigh(weights, sample)
+        all_weight, all_rows = all_weight + weight, all_rows + rows
+        entries[write] = entries[k]
+        spill[spilled] = entries[k]
+        if right:
+            spilled += uint64(1)
+        else:
+            write += uint64(1)
+            left_weight, left_rows = left_weight + weight, left_rows + rows
+    for k in range(spilled):
+        entries[write + k] = spill[k]
+    for right_ in range(2):
+        child = nodes[here.left + right_]
+        child.feature = -1
+        child.left = -1
+        child.depth = here.depth + 1
+        child.seed = mix(here.seed + uint64(right_ + 1))
+        child.start = int64(write) if right_ else here.start
+        child.end = here.end if right_ else int64(write)
+        child.weight = float(all_weight - left_weight if right_ else left_weight)
+        child.count = (all_rows - left_rows if right_ else left_rows) * units.rows
+
+
+@kernel(about="the grower of regression trees for large tables", seconds=2.0)
+def grow(samples, weights, bins, numbers, units, limits, tree):
+    """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL)."""
+    nodes, sizes = tree.nodes, tree.sizes
+    while True:
+        while sizes[EVALUATED] < sizes[NODES]:
+            node = sizes[EVALUATED]
+            sizes[EVALUATED] += 1
+            _evaluate(samples, weights, bins, numbers, units, limits, tree, node)
+        if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
+            return DONE
+        if sizes[NODES] + 2 > nodes.shape[0]:
+            return FULL
+        node = pop(tree, limits.best_first)
+        _split(samples, weights, bins, numbers, units, tree, node)
