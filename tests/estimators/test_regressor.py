@@ -25,7 +25,7 @@ from hardwood import RobustTreeRegressor, TreeEnsemble, as_ensemble, export_rule
         RobustTreeRegressor(),
         RobustTreeRegressor(threat=0.1),
         RobustTreeRegressor(threat=0.1, criterion="absolute_error", max_depth=4),
-        RobustTreeRegressor(threat=0.1, max_bins=16, refit_leaves=True),
+        RobustTreeRegressor(threat=0.1, max_bins=16, refit_leaves=False),
         RobustTreeRegressor(threat=0.1, rho=0.5, max_leaf_nodes=6, n_jobs=2),
     ],
     expected_failed_checks=find_faulty_checks,

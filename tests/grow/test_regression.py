@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
-from hardwood import RobustTreeRegressor, ThreatModel, verify
+from hardwood import RobustTreeRegressor as Regressor
+from hardwood import ThreatModel, verify
 from reference.regressing import Split, best_gain, check_fit, error_of, make_samples, samples_of, split_at, thresholds
 
 SEEDS = st.integers(0, 2**32 - 1)
 CRITERIA = ["squared_error", "absolute_error"]
+
+
+def grow(*threat: Any, **parameters: Any) -> Regressor:
+    """The tree as it was grown: leaves that are given new values say nothing of splits."""
+    return Regressor(*threat, refit_leaves=False, **parameters)
 
 
 def draw_table(seed: int, n_rows: int, n_features: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +42,7 @@ def draw_table(seed: int, n_rows: int, n_features: int = 2) -> tuple[np.ndarray,
 @given(SEEDS, st.integers(2, 24), st.sampled_from(CRITERIA), st.sampled_from([0.0, 0.05, 0.1, 0.3]))
 def test_every_split_is_the_best_there_is(seed: int, n_rows: int, criterion: str, epsilon: float) -> None:
     X, y = draw_table(seed, n_rows)
-    check_fit(RobustTreeRegressor(epsilon, criterion=criterion, max_depth=4), X, y)
+    check_fit(grow(epsilon, criterion=criterion, max_depth=4), X, y)
 
 
 @settings(max_examples=60)
@@ -45,7 +51,7 @@ def test_weights_and_shares_of_attackers(seed: int, n_rows: int, criterion: str,
     X, y = draw_table(seed, n_rows)
     generator = np.random.default_rng(seed)
     weight = generator.choice([0.5, 1.0, 2.0, 3.7], n_rows)
-    check_fit(RobustTreeRegressor(0.1, criterion=criterion, rho=rho, max_depth=3), X, y, weight)
+    check_fit(grow(0.1, criterion=criterion, rho=rho, max_depth=3), X, y, weight)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -53,7 +59,7 @@ def test_weights_and_shares_of_attackers(seed: int, n_rows: int, criterion: str,
 def test_one_sided_unlimited_and_relative_reach(criterion: str, threat: Any) -> None:
     for seed in range(6):
         X, y = draw_table(seed, 16)
-        check_fit(RobustTreeRegressor(threat, criterion=criterion, max_depth=3), X, y)
+        check_fit(grow(threat, criterion=criterion, max_depth=3), X, y)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -62,7 +68,7 @@ def test_whole_numbers_and_domains(criterion: str) -> None:
         X, y = draw_table(seed, 16)
         X = np.round(10.0 * X)
         threat = ThreatModel(1.5, whole_numbers=[0, 1], within={0: (0, 10)})
-        tree = check_fit(RobustTreeRegressor(threat, criterion=criterion, max_depth=3), X, y)
+        tree = check_fit(grow(threat, criterion=criterion, max_depth=3), X, y)
         assert (tree.threshold == np.floor(tree.threshold)).all()
 
 
@@ -84,7 +90,7 @@ def test_no_move_of_whole_rows_leaves_more(criterion: str) -> None:
     squared, n_tried = criterion == "squared_error", 0
     for seed in range(60):
         X, y = draw_table(seed, 11, 1)
-        model = RobustTreeRegressor(0.1, criterion=criterion, max_depth=1).fit(X, y)
+        model = grow(0.1, criterion=criterion, max_depth=1).fit(X, y)
         if model.get_n_leaves() == 1:
             continue
         split = split_at(samples_of(model, X, y), 0, float(model.ensemble_.threshold[0]))
@@ -104,7 +110,7 @@ def test_without_an_attacker_it_is_cart(criterion: str) -> None:
     generator = np.random.default_rng(0)
     X = generator.random((300, 4))
     y = 5.0 * X[:, 0] + np.sin(9.0 * X[:, 1]) + 0.1 * generator.normal(size=300)
-    ours = RobustTreeRegressor(criterion=criterion, max_depth=5, min_samples_leaf=3).fit(X, y)
+    ours = grow(criterion=criterion, max_depth=5, min_samples_leaf=3).fit(X, y)
     theirs = DecisionTreeRegressor(criterion=criterion, max_depth=5, min_samples_leaf=3, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)
     if criterion == "squared_error":
@@ -114,8 +120,8 @@ def test_without_an_attacker_it_is_cart(criterion: str) -> None:
 class TestLimits:
     X, y = draw_table(3, 200, 3)
 
-    def fit(self, **parameters: Any) -> RobustTreeRegressor:
-        return RobustTreeRegressor(0.02, **parameters).fit(self.X, self.y)
+    def fit(self, **parameters: Any) -> Regressor:
+        return grow(0.02, **parameters).fit(self.X, self.y)
 
     @pytest.mark.parametrize("criterion", CRITERIA)
     @pytest.mark.parametrize("rho", [1.0, 0.5])
@@ -136,7 +142,7 @@ class TestLimits:
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_least_gain(self, criterion: str) -> None:
         for decrease in (0.01, 0.1, 0.5):
-            model = RobustTreeRegressor(0.05, criterion=criterion, min_impurity_decrease=decrease)
+            model = grow(0.05, criterion=criterion, min_impurity_decrease=decrease)
             check_fit(model, self.X[:40], self.y[:40])
 
     def test_features_are_drawn(self) -> None:
@@ -146,7 +152,7 @@ class TestLimits:
         assert first.ensemble_.feature.tolist() != other.ensemble_.feature.tolist()
 
 
-def same_tree(first: RobustTreeRegressor, second: RobustTreeRegressor) -> None:
+def same_tree(first: Regressor, second: Regressor) -> None:
     np.testing.assert_array_equal(first.ensemble_.feature, second.ensemble_.feature)
     # Ends that count as equal differ in their last bits, and not all of them are in every node of both trees.
     np.testing.assert_allclose(first.ensemble_.threshold, second.ensemble_.threshold, rtol=1e-9)
@@ -158,12 +164,12 @@ def same_tree(first: RobustTreeRegressor, second: RobustTreeRegressor) -> None:
 def test_order_of_rows_and_units_do_not_matter(seed: int, criterion: str) -> None:
     X, y = draw_table(seed, 40)
     shuffled = np.random.default_rng(seed).permutation(40)
-    model = RobustTreeRegressor(0.05, criterion=criterion).fit(X, y)
-    again = RobustTreeRegressor(0.05, criterion=criterion, n_jobs=2).fit(X[shuffled], y[shuffled])
+    model = grow(0.05, criterion=criterion).fit(X, y)
+    again = grow(0.05, criterion=criterion, n_jobs=2).fit(X[shuffled], y[shuffled])
     same_tree(model, again)
-    heavier = RobustTreeRegressor(0.05, criterion=criterion).fit(X, y, np.full(40, 3.0))
+    heavier = grow(0.05, criterion=criterion).fit(X, y, np.full(40, 3.0))
     same_tree(model, heavier)
-    larger = RobustTreeRegressor(0.05, criterion=criterion).fit(X, 1024.0 * y)
+    larger = grow(0.05, criterion=criterion).fit(X, 1024.0 * y)
     np.testing.assert_allclose(larger.ensemble_.value / 1024.0, model.ensemble_.value, rtol=1e-12, atol=1e-12)
 
 
@@ -174,19 +180,19 @@ def test_weights_are_repeated_rows(seed: int, criterion: str) -> None:
     times = np.random.default_rng(seed).integers(0, 4, 20)
     if not times.any():
         return
-    weighted = RobustTreeRegressor(0.05, criterion=criterion).fit(X, y, times)
-    repeated = RobustTreeRegressor(0.05, criterion=criterion).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    weighted = grow(0.05, criterion=criterion).fit(X, y, times)
+    repeated = grow(0.05, criterion=criterion).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     same_tree(weighted, repeated)
 
 
 def test_rho_is_a_mixture() -> None:
     """The gain of every split is that of samples of two kinds; with rho 0 the tree is the natural one."""
     X, y = draw_table(5, 60)
-    natural = RobustTreeRegressor().fit(X, y)
-    same_tree(RobustTreeRegressor(0.1, rho=0.0).fit(X, y), natural)
+    natural = grow().fit(X, y)
+    same_tree(grow(0.1, rho=0.0).fit(X, y), natural)
     reach = ThreatModel(0.1).resolve(natural.ensemble_.schema)
     samples = make_samples(X, y, np.ones(60), reach, 0.4)
-    stump = RobustTreeRegressor(0.1, rho=0.4, max_depth=1).fit(X, y).ensemble_
+    stump = grow(0.1, rho=0.4, max_depth=1).fit(X, y).ensemble_
     gain = split_at(samples, int(stump.feature[0]), float(stump.threshold[0])).gain(squared=True)
     np.testing.assert_allclose(gain, best_gain(samples, squared=True), rtol=1e-9)
 
@@ -194,20 +200,20 @@ def test_rho_is_a_mixture() -> None:
 @pytest.mark.parametrize("size", [1e-300, 1e-9, 1e150, 1e300])
 def test_sizes_of_numbers(size: float) -> None:
     X, y = draw_table(7, 30)
-    model = RobustTreeRegressor(0.05, max_depth=3).fit(X, y)
-    other = RobustTreeRegressor(0.05, max_depth=3).fit(X, size * y)
+    model = grow(0.05, max_depth=3).fit(X, y)
+    other = grow(0.05, max_depth=3).fit(X, size * y)
     np.testing.assert_array_equal(model.ensemble_.feature, other.ensemble_.feature)
     np.testing.assert_allclose(other.predict(X) / size, model.predict(X), rtol=1e-9)
 
 
 def test_one_row_and_one_number() -> None:
-    assert RobustTreeRegressor(0.1).fit([[1.0]], [3.0]).predict([[5.0]]).tolist() == [3.0]
-    assert RobustTreeRegressor(0.1).fit([[1.0], [2.0]], [0.0, 0.0]).get_n_leaves() == 1
+    assert grow(0.1).fit([[1.0]], [3.0]).predict([[5.0]]).tolist() == [3.0]
+    assert grow(0.1).fit([[1.0], [2.0]], [0.0, 0.0]).get_n_leaves() == 1
 
 
 def test_thresholds_lie_between_ends_of_reach() -> None:
     X, y = draw_table(2, 30)
-    model = RobustTreeRegressor(0.05, max_depth=1).fit(X, y)
+    model = grow(0.05, max_depth=1).fit(X, y)
     ends = thresholds(samples_of(model, X, y), int(model.ensemble_.feature[0]))
     assert not np.isclose(ends, model.ensemble_.threshold[0], rtol=0.0, atol=1e-12).any()
 
@@ -223,8 +229,7 @@ class TestBins:
         weight = np.random.default_rng(seed).choice([0.5, 1.0, 3.0], n_rows) if seed % 2 else None
         for limits in ({}, {"min_samples_leaf": 3}, {"max_leaf_nodes": 4}, {"max_features": 1, "random_state": 0}):
             exact, binned = (
-                RobustTreeRegressor(epsilon, rho=rho, max_bins=max_bins, **limits).fit(X, y, weight)
-                for max_bins in ("exact", 255)
+                grow(epsilon, rho=rho, max_bins=max_bins, **limits).fit(X, y, weight) for max_bins in ("exact", 255)
             )
             same_tree(exact, binned)
             np.testing.assert_allclose(binned.feature_importances_, exact.feature_importances_, atol=1e-9)
@@ -232,14 +237,12 @@ class TestBins:
     def test_the_best_of_few_thresholds_is_taken(self) -> None:
         """The split at the root is as good as any at the thresholds that there are, by the oracle."""
         X, y = draw_table(11, 60)
-        model = RobustTreeRegressor(0.1, max_bins=4, max_depth=1).fit(X, y)
+        model = grow(0.1, max_bins=4, max_depth=1).fit(X, y)
         samples = samples_of(model, X, y)
         tried = {
             (int(stump.feature[0]), float(stump.threshold[0]))
             for seed in range(8)
-            for stump in [
-                RobustTreeRegressor(0.1, max_bins=4, max_depth=1, max_features=1, random_state=seed).fit(X, y).ensemble_
-            ]
+            for stump in [grow(0.1, max_bins=4, max_depth=1, max_features=1, random_state=seed).fit(X, y).ensemble_]
             if stump.n_leaves == 2
         }
         gains = [split_at(samples, *split).gain(squared=True) for split in tried]
@@ -252,7 +255,7 @@ class TestBins:
         y = 4.0 * X[:, 0] + np.sin(6.0 * X[:, 1]) + 0.3 * generator.normal(size=3000)
         errors = []
         for max_bins in ("exact", 64):
-            model = RobustTreeRegressor(0.02, max_depth=6, max_bins=max_bins).fit(X, y)
+            model = grow(0.02, max_depth=6, max_bins=max_bins).fit(X, y)
             bounds = verify(model, X, y, 0.02, tolerance=0.0)
             errors.append(np.maximum((bounds.upper - y) ** 2, (bounds.lower - y) ** 2).mean())
         assert errors[1] < 1.03 * errors[0]
@@ -262,5 +265,5 @@ class TestBins:
         with pytest.raises(
             ValueError, match=r"max_bins=8: with criterion='absolute_error', expected 'auto' or 'exact'"
         ):
-            RobustTreeRegressor(criterion="absolute_error", max_bins=8).fit(X, y)
-        RobustTreeRegressor(criterion="absolute_error", max_bins="auto").fit(X, y)
+            grow(criterion="absolute_error", max_bins=8).fit(X, y)
+        grow(criterion="absolute_error", max_bins="auto").fit(X, y)

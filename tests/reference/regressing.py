@@ -211,7 +211,8 @@ def check_fit(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = N
     tree = model.fit(X, y, sample_weight).ensemble_
     samples, squared = samples_of(model, X, y, sample_weight), model.criterion == "squared_error"
     worthwhile = model.min_impurity_decrease * samples.weight.sum()
-    noise = 1e-10 * max(error_of(samples, squared), 1e-300)
+    size = float(np.abs(samples.target).max()) ** (2 if squared else 1)
+    noise = 1e-10 * error_of(samples, squared) + 1e-14 * float(samples.weight.sum()) * size
     whole = model.min_samples_leaf == 1 and bool((samples.rows == 1.0).all())
 
     def check(at: int, depth: int, node: Samples) -> None:

@@ -85,13 +85,6 @@ def read_seed(random_state: Any) -> int:
         raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """Return a truth value."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r}: expected True or False")
-    return bool(value)
-
-
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Return one of several words, or say which there are."""
     if not isinstance(value, str) or value not in choices:

@@ -21,14 +21,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import list_reachable
 from hardwood.threat import Reach
 
 # The error under attack is within this share of the least there is.
-GAP = 1e-6
-# Newton steps; some 20 are the rule.
+GAP = 1e-8
+# Newton steps; some 30 are the rule.
 MOST_STEPS = 100
 # What of the way to the nearest bound a step may go, and how much nearer to the optimum it aims.
 STEP, CENTRING = 0.99, 0.1
@@ -87,7 +88,8 @@ def refit_leaves(
     size = float(np.abs(target).max()) or 1.0
     problem = LeafProblem(pairs[0], pairs[1], target[pairs[3]] / size, pairs[2], squared)
     before = ensemble.value[leaves, 0] / size
-    after, bound = solve(problem, before)
+    with threadpool_limits(1, user_api="blas"):  # systems are small: threads would only wait for each other
+        after, bound = solve(problem, before)
     value = ensemble.value.copy()
     value[leaves, 0] = after * size
     scale = size * size if squared else size
