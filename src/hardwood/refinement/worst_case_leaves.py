@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import list_reachable
