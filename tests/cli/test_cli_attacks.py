@@ -23,7 +23,6 @@ from sklearn.ensemble import RandomForestClassifier
 from hardwood import ThreatModel, TreeEnsemble, as_ensemble, attack, evaluate, verify
 from hardwood.cli import messages
 from hardwood.table import Schema
-from hardwood.threat.options import list_options
 
 
 def make_numbers(n_rows: int = 120) -> pd.DataFrame:
@@ -107,6 +106,9 @@ class TestThreat:
             "# 90 of 90 rows: exactly one of color_blue, color_red, color_teal is 1.",
             '# groups = [{ columns = ["color_blue", "color_red", "color_teal"], name = "color" }]',
             "# All 90 values of https are 0 or 1.",
+            "# 90 of 90 rows: digit_share = digits / length",
+            '# relations = ["`all chars` = letters + digits", '
+            '"digit_share = digits / length", "`all chars` <= length"]',
             "# All 90 values of digit_share lie between 0 and 1.",
             "# letters = [0, inf]",
             '# whole_numbers = ["letters", "digits", "length", "all chars", "https"]',
@@ -118,7 +120,7 @@ class TestThreat:
         X = table.drop(columns="label")
         schema = replace(Schema.from_table(X.fillna({"age": 0.0})), accepts_missing=True)
         proposed = [k for k, line in enumerate(lines) if re.match(r"# (?:\w+|\"[^\"]*\") = ", line)]
-        assert len(proposed) == 17 + ("relations" in list_options())
+        assert len(proposed) == 18
         for some in [*([k] for k in proposed), proposed]:
             text = "\n".join(line[2:] if k in some else line for k, line in enumerate(lines))
             threat = ThreatModel.parse(text).settle(X, schema.encode(X), schema)

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hardwood import OneHotGroup
-    from hardwood.threat import group_finding, options, relation_finding, toml
+    from hardwood.threat import group_finding, relation_finding, toml
     from hardwood.threat.relation_finding import FoundRelation
 else:
     group_finding = LateModule("hardwood.threat.group_finding")
-    options = LateModule("hardwood.threat.options")
     relation_finding = LateModule("hardwood.threat.relation_finding")
     toml = LateModule("hardwood.threat.toml")
 
@@ -51,7 +50,7 @@ def find_proposals(table: pd.DataFrame) -> Proposals:
     if numerical:
         schema = Schema.numeric(len(numerical), [str(name) for name in numerical])
         groups = group_finding.find_in_matrix(matrix, schema)
-        relations = relation_finding.find_relations(matrix, schema) if "relations" in options.list_options() else []
+        relations = relation_finding.find_relations(matrix, schema)
     grouped = {str(column) for group in groups for column in group.columns}
     values = {name: matrix[:, j] for j, name in enumerate(map(str, numerical)) if name not in grouped}
     known = {name: column[~np.isnan(column)] for name, column in values.items()}

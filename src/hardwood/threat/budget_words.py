@@ -73,8 +73,8 @@ def _is_number(value: Any) -> bool:
 
 
 def scale_radius(radius: float | None, factor: float) -> float | None:
-    """Return the radius of an attacker that many times as strong."""
-    return None if radius is None else radius * factor if radius else 0.0
+    """Return the radius of an attacker that many times as strong; one who can do nothing has none."""
+    return None if radius is None or not factor else radius * factor if radius else 0.0
 
 
 def check_column_budget(max_changes: int | None, radius: float | None, units: Units, *, has_rules: bool) -> None:

@@ -97,6 +97,11 @@ def _scale_rules(rules: tuple[AttackRule, ...], factor: float) -> tuple[AttackRu
     return rules if factor else ()
 
 
+def _drop_at_zero(kept: Any, factor: float) -> Any:
+    """Return a limit of what can be done, unless nothing can."""
+    return kept if factor else None
+
+
 def _scale_budget(budget: float | None, factor: float) -> float | None:
     return None if budget is None or factor == 0.0 else factor * budget if budget else 0.0
 
@@ -120,10 +125,10 @@ class Options:
     groups: Groups = field(metadata=_option(read_groups, compare=compare_groups, scale=scale_groups))
     blank: Hidden = field(metadata=_option(read_blank, compare=compare_hidden, scale=scale_hidden))
     fill: Hidden = field(metadata=_option(read_fill, compare=compare_hidden, scale=scale_hidden))
-    max_changes: int | None = field(metadata=_option(read_max_changes))
+    max_changes: int | None = field(metadata=_option(read_max_changes, scale=_drop_at_zero))
     radius: float | None = field(metadata=_option(read_radius, scale=scale_radius))
     norm: int = field(metadata=_option(read_norm, default=2))
-    units: Units = field(metadata=_option(read_units))
+    units: Units = field(metadata=_option(read_units, scale=_drop_at_zero))
     relations: tuple[str, ...] = field(metadata=_option(read_relations, compare=set))
 
     def __post_init__(self) -> None:

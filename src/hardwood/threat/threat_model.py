@@ -185,7 +185,8 @@ class ThreatModel:
                 self._options = replace(self._options, attacking_classes=read_classes(attacking_classes))
         else:
             self._features = shorten_table(features)
-            if features is None and groups is None and (max_changes is not None or radius is not None):
+            moves = any(said is not None for said in (features, groups, blank, fill))
+            if not moves and (max_changes is not None or radius is not None):
                 raise ValueError(
                     "max_changes, radius: they limit what `features` lets an attacker change, and that is nothing; "
                     "say features='<>', or what each column may become"
