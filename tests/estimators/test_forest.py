@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_checks import find_faulty_checks
 from hardwood import (
     RobustForestClassifier,
+    RobustForestRegressor,
     RobustTreeClassifier,
+    RobustTreeRegressor,
     ThreatModel,
     TreeEnsemble,
     adversarial_accuracy,
@@ -23,9 +27,12 @@ from hardwood import (
     evaluate,
     verify,
 )
+from hardwood.estimators.forest_parts import check_forest
+from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
-from hardwood.grow.forest import ForestOptions, draw_rows, draw_seeds, find_unseen, join_trees
+from hardwood.grow.forest import draw_rows, draw_seeds, find_unseen, join_trees
+from hardwood.grow.regression import ERRORS, grow_regression
 from hardwood.grow.tree import grow_tree
 
 
@@ -43,6 +50,7 @@ def list_expected_failures(estimator: Any) -> dict[str, str]:
     [
         RobustForestClassifier(n_estimators=4, random_state=0),
         RobustForestClassifier(0.05, n_estimators=4, bootstrap=True, random_state=0),
+        RobustForestRegressor(0.05, n_estimators=4, random_state=0),
     ],
     expected_failed_checks=list_expected_failures,
 )
@@ -71,12 +79,12 @@ class TestTrees:
         X, y = make_rows()
         weight = np.random.default_rng(1).random(len(X)) + 0.5 if weighted else None
         model = RobustForestClassifier(0.15, n_estimators=6, random_state=3, **options).fit(X, y, weight)
-        forest = ForestOptions(6, model._check_forest(len(X), model._seed, False).n_drawn, False, model._seed, None)
+        forest = check_forest(model, len(X), model._seed)
         problem = read_problem(clone(model).set_params(class_weight=None), X, y, weight)
         reach = problem.threat.resolve(problem.schema, problem.classes)
         trees = []
         for seed in draw_seeds(forest):
-            drawn = draw_rows(forest, len(X), seed)
+            drawn = draw_rows(forest, seed)
             drawn = np.arange(len(X)) if drawn is None else drawn
             arguments = {"threat": 0.15, "max_depth": 4, "max_features": "sqrt", "rho": options.get("rho", 1.0)}
             if options.get("class_weight"):
@@ -84,7 +92,7 @@ class TestTrees:
             single = RobustTreeClassifier(**arguments, max_bins="exact", random_state=0)
             own = read_problem(single, X[drawn], y[drawn], None if weight is None else weight[drawn])
             grow_options = check_grow_options(single, len(drawn), X.shape[1])
-            trees.append(grow_tree(own, reach, grow_options.__class__(**(vars(grow_options) | {"seed": seed}))))
+            trees.append(grow_tree(own, reach, replace(grow_options, seed=seed)))
         joined = join_trees(trees)
         assert model.ensemble_.n_trees == 6
         assert model.ensemble_.threshold.tolist() == joined.threshold.tolist()
@@ -154,9 +162,9 @@ class TestOutOfBag:
     def test_by_plain_counting(self) -> None:
         X, y = make_rows()
         model = RobustForestClassifier(0.1, n_estimators=30, bootstrap=True, oob_score=True, random_state=0).fit(X, y)
-        forest = ForestOptions(30, len(X), False, model._seed, None)
-        seen = [set(draw_rows(forest, len(X), seed).tolist()) for seed in draw_seeds(forest)]
-        unseen = find_unseen(forest, len(X))
+        forest = check_forest(model, len(X), model._seed)
+        seen = [set(draw_rows(forest, seed).tolist()) for seed in draw_seeds(forest)]
+        unseen = find_unseen(forest)
         assert all((row not in seen[tree]) == unseen[row, tree] for row in range(len(X)) for tree in range(30))
         leaves = model.apply(X)
         assert leaves.shape == (len(X), 30)
@@ -187,6 +195,58 @@ def test_whatever_asks_a_model_asks_a_forest() -> None:
     assert importances.sum() == pytest.approx(1.0)
     assert importances[:2].sum() > 0.5
     assert (RobustForestClassifier("<>", n_estimators=3).fit(X, y).feature_importances_ == 0.0).all()
+
+
+def test_the_certificate_holds() -> None:
+    X, y = make_rows()
+    model = RobustForestClassifier(0.1, n_estimators=15, random_state=0).fit(X, y)
+    exact, cheap = verify(model, X, y, 0.1), model.certify(X, y)
+    assert cheap.certified.any()
+    assert not (cheap.certified & (exact.status != "robust")).any()
+    assert (cheap.lower <= exact.upper + 1e-12).all()
+
+
+class TestNumbers:
+    def test_each_tree_is_that_of_its_rows(self) -> None:
+        X, _ = make_rows()
+        y = X[:, 0] - X[:, 1] ** 2
+        options = {"max_depth": 3, "max_features": 2, "min_samples_leaf": 2}
+        model = RobustForestRegressor(0.1, n_estimators=4, bootstrap=True, random_state=2, **options).fit(X, y)
+        single = RobustTreeRegressor(0.1, max_bins=255, refit_leaves=False, **options)
+        trees = []
+        for seed in draw_seeds(check_forest(model, len(X), model._seed)):
+            drawn = draw_rows(check_forest(model, len(X), model._seed), seed)
+            problem = read_regression(single, X[drawn], y[drawn], None)
+            grow_options = check_grow_options(single, len(drawn), X.shape[1], ERRORS)
+            grow_options = replace(grow_options, seed=seed, max_bins=255)
+            trees.append(grow_regression(problem, problem.threat.resolve(problem.schema), grow_options).ensemble)
+        assert is_same(model.ensemble_, join_trees(trees))
+        mean = np.mean([tree.predict(X) for tree in trees], axis=0)
+        assert model.predict(X) == pytest.approx(mean)
+
+    def test_out_of_bag_warm_starts_and_certificates(self) -> None:
+        X, _ = make_rows()
+        y = X[:, 0] - X[:, 1] ** 2
+        model = RobustForestRegressor(0.1, n_estimators=40, bootstrap=True, oob_score=True, random_state=0)
+        at_once = clone(model).fit(X, y)
+        model.set_params(n_estimators=10).fit(X, y).set_params(n_estimators=40, warm_start=True).fit(X, y)
+        assert is_same(model.ensemble_, at_once.ensemble_)
+        unseen = find_unseen(check_forest(model, len(X), model._seed))
+        leaves = model.apply(X)
+        votes = [model.ensemble_.value[leaves[row, unseen[row]], 0].mean() for row in range(len(X))]
+        assert model.oob_prediction_ == pytest.approx(votes)
+        assert model.oob_score_ == pytest.approx(r2_score(y, votes))
+        exact, cheap = verify(model, X, y, 0.1, tolerance=0.4), model.certify(X, y, tolerance=0.4)
+        assert (cheap.lower <= exact.lower + 1e-9).all()
+        assert (cheap.upper >= exact.upper - 1e-9).all()
+        assert not (cheap.certified & (exact.status == "vulnerable")).any()
+
+    def test_wrong_use(self) -> None:
+        X, _ = make_rows()
+        with pytest.raises(ValueError, match="max_bins='auto'"):
+            RobustForestRegressor(max_bins="auto").fit(X, X[:, 0])
+        with pytest.raises(ValueError, match="criterion='gini'"):
+            RobustForestRegressor(criterion="gini").fit(X, X[:, 0])
 
 
 def test_progress() -> None:

@@ -3,6 +3,7 @@
 from hardwood.estimators.boosting_classifier import RobustBoostingClassifier
 from hardwood.estimators.boosting_regressor import RobustBoostingRegressor
 from hardwood.estimators.forest import RobustForestClassifier
+from hardwood.estimators.forest_regressor import RobustForestRegressor
 from hardwood.estimators.hardened import HardenedClassifier
 from hardwood.estimators.optimal import OptimalRobustTreeClassifier
 from hardwood.estimators.regressor import RobustTreeRegressor
@@ -15,6 +16,7 @@ __all__ = [
     "RobustBoostingClassifier",
     "RobustBoostingRegressor",
     "RobustForestClassifier",
+    "RobustForestRegressor",
     "RobustTreeClassifier",
     "RobustTreeRegressor",
     "TreantClassifier",

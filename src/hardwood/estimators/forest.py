@@ -7,14 +7,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.parameters import check_grow_options, check_max_bins, is_integer, is_share
+from hardwood.estimators.forest_parts import (
+    average_importances,
+    check_bins,
+    continue_forest,
+    forget_oob,
+    grow_on,
+    vote_unseen,
+)
+from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.forest import ForestOptions, find_unseen, grow_forest, join_trees
+from hardwood.grow.forest import ForestOptions, prepare_grower
 from hardwood.grow.problem import Problem
-from hardwood.progress import Progress, read_progress
+from hardwood.progress import Progress
+from hardwood.results import MarginCertificate
+from hardwood.verification.cheap import certify_classes
 
 
 class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -23,8 +32,8 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     Each tree is grown as :class:`RobustTreeClassifier` grows it, but every node tries some of the features only, drawn
     at random; the class probabilities of all trees are averaged. The defaults are those that did best under attack, and
     they are not scikit-learn's: shallow trees, because deep ones fit what the attacker can undo, and no bootstrap,
-    because a tree that sees fewer rows knows less about what can be reached. :func:`certify` bounds a forest in
-    microseconds per row; :func:`verify` is exact.
+    because a tree that sees fewer rows knows less about what can be reached. `certify` bounds a forest in microseconds
+    per row; :func:`verify` is exact.
 
     Parameters
     ----------
@@ -158,69 +167,26 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         problem = read_problem(reader, X, y, sample_weight)
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
-        max_bins = check_max_bins(self.max_bins)
-        options = replace(options, max_bins=None if isinstance(max_bins, str) else max_bins)
-        before = self._find_trees(problem) if self.warm_start and hasattr(self, "ensemble_") else None
-        seed = options.seed if before is None else self._seed
-        forest = self._check_forest(len(problem.X), seed, is_balanced_anew)
-        if before is not None and before.n_trees > forest.n_trees:
-            raise ValueError(
-                f"n_estimators={self.n_estimators}: there are {before.n_trees} trees, and warm_start=True keeps them"
-            )
-        first = 0 if before is None else before.n_trees
-        trees = grow_forest(problem, reach, options, forest, first)
-        ensemble = join_trees([*([] if before is None else [before]), *trees]) if trees else before
-        assert ensemble is not None
+        options = replace(options, max_bins=check_bins(self.max_bins))
+        before, forest = continue_forest(self, problem.schema, problem.classes, len(problem.X), options.seed)
+        grower = prepare_grower(problem, reach, options, balance_draws=is_balanced_anew)
+        ensemble = grow_on(before, grower, forest)
         self._keep(ensemble, problem.threat)
-        self._seed = seed
+        self._seed = forest.seed
         self._keep_oob(problem, forest)
         return self
 
     def _keep_oob(self, problem: Problem, forest: ForestOptions) -> None:
         """Store how the trees fare on rows that they have not seen, or forget it."""
-        for name in ("oob_score_", "oob_decision_function_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        forget_oob(self, "oob_decision_function_")
         if not self.oob_score:
             return
-        unseen = find_unseen(forest, len(problem.X))
-        ensemble = self.ensemble_
-        votes = np.zeros((len(problem.X), len(problem.classes)))
-        for number, leaves in enumerate(ensemble.leaves(problem.X).T):
-            rows = unseen[:, number]
-            votes[rows] += ensemble.value[leaves[rows]]
-        count = unseen.sum(axis=1)
+        votes, count = vote_unseen(self.ensemble_, problem.X, forest)
         with np.errstate(invalid="ignore"):
             self.oob_decision_function_ = votes / count[:, None]
         judged = count > 0
         right = votes[judged].argmax(axis=1) == problem.class_index[judged]
-        self.oob_score_ = float(np.average(right, weights=problem.row_weight[judged])) if judged.any() else float("nan")
-
-    def _find_trees(self, problem: Problem) -> TreeEnsemble:
-        """Return the trees that are there already, which must be of the same columns and classes."""
-        ensemble = self.ensemble_
-        if ensemble.schema != problem.schema or ensemble.labels.tolist() != problem.classes.tolist():
-            raise ValueError("warm_start=True: X and y have other columns or classes than before; set it to False")
-        return ensemble
-
-    def _check_forest(self, n_rows: int, seed: int, is_balanced_anew: bool) -> ForestOptions:
-        if not (is_integer(self.n_estimators) and self.n_estimators >= 1):
-            raise ValueError(f"n_estimators={self.n_estimators!r}: expected an integer >= 1")
-        for name in ("max_samples", "oob_score"):
-            if getattr(self, name) and not self.bootstrap:
-                raise ValueError(f"{name}={getattr(self, name)!r}: for bootstrap=True only; every tree sees all rows")
-        drawn = n_rows if self.max_samples is None else self.max_samples
-        if not ((is_integer(drawn) and drawn >= 1) or is_share(drawn)):
-            raise ValueError(f"max_samples={drawn!r}: expected None, an integer >= 1 or a share of the rows in (0, 1]")
-        n_drawn = int(drawn) if is_integer(drawn) else max(1, round(float(drawn) * n_rows))
-        return ForestOptions(
-            n_trees=int(self.n_estimators),
-            n_drawn=n_drawn if self.bootstrap else None,
-            balance_draws=is_balanced_anew,
-            seed=seed,
-            n_jobs=self.n_jobs,
-            progress=read_progress(self.progress),
-        )
+        self.oob_score_ = float(np.average(right, weights=problem.row_weight[judged])) if judged.any() else np.nan
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -230,15 +196,27 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         impurity = forest.cover * (1.0 - (forest.value**2).sum(axis=1))
         inner = np.flatnonzero(forest.feature >= 0)
         decrease = impurity[inner] - impurity[forest.left[inner]] - impurity[forest.right[inner]]
-        tree = np.searchsorted(forest.root, inner, side="right") - 1
-        by_tree = np.bincount(
-            tree * n_features + forest.feature[inner], decrease, minlength=forest.n_trees * n_features
-        )
-        by_tree = by_tree.reshape(forest.n_trees, n_features).astype(np.float64)
-        total = by_tree.sum(axis=1, keepdims=True)
-        importance = np.divide(by_tree, total, out=np.zeros_like(by_tree), where=total > 0.0).mean(axis=0)
-        return importance / importance.sum() if importance.any() else importance
+        return average_importances(forest, inner, decrease, n_features)
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the id of the leaf that each row ends in, one column per tree."""
         return self._fitted_on(X).apply(X)
+
+    def certify(self, X: Any, y: Any = None, threat: Any = None) -> MarginCertificate:
+        """Prove of rows that no attacker can change their class: cheap, and not of all rows of which it is true.
+
+        The bound adds up the worst reachable leaf of every tree. :func:`verify` is exact.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        y : array-like of labels, or None
+            None: the forest's own predictions.
+        threat : ThreatModel or any of its spellings, or None
+            None: the one the forest was grown against.
+
+        Returns
+        -------
+        MarginCertificate
+        """
+        return certify_classes(self._fitted_on(X), X, y, self.threat_ if threat is None else threat)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,6 +13,7 @@ from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
+from hardwood.grow.regression import RegressionProblem, grow_regression
 from hardwood.grow.tree import grow_tree, harvest, weigh_nodes
 from hardwood.progress import Progress
 from hardwood.threat import Reach
@@ -26,8 +27,8 @@ class ForestOptions:
     """How the trees of a forest differ, and how many there are."""
 
     n_trees: int
+    n_rows: int  # of the table
     n_drawn: int | None  # rows that each tree is grown from, drawn with replacement; None: all rows, each once
-    balance_draws: bool  # whether classes weigh the same in every draw
     seed: int
     n_jobs: int | None
     progress: Progress | None = None
@@ -36,62 +37,89 @@ class ForestOptions:
 class TreeGrower(Protocol):
     """Grows tree after tree from one table."""
 
-    def grow(self, seed: int, drawn: np.ndarray | None, class_weight: np.ndarray | None) -> TreeEnsemble:
-        """Grow a tree from some rows, with repetitions; None: from all. The class weights are the problem's if None."""
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree from some rows, with repetitions; None: from all, each once."""
 
 
 @dataclass(frozen=True)
-class _FromCodes:
+class FromCodes:
     """Grows trees of two classes from codes that are made once."""
 
     problem: Problem
     reach: Reach
     grower: BinnedGrower
+    balance_draws: bool  # whether classes weigh the same in every draw
 
-    def grow(self, seed: int, drawn: np.ndarray | None, class_weight: np.ndarray | None) -> TreeEnsemble:
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree; see `TreeGrower`."""
+        class_weight = _balance(self.problem, drawn) if self.balance_draws else None
         nodes = self.grower.grow(seed, drawn, class_weight)
         return floor_thresholds(harvest(nodes, weigh_nodes(nodes), {}, self.problem), self.reach.whole)
 
 
 @dataclass(frozen=True)
-class _FromRows:
-    """Grows trees of whatever a single tree can be grown from, each from the rows anew."""
+class FromRows:
+    """Grows trees of whatever a single tree of classes can be grown from, each from the rows anew."""
 
     problem: Problem
     reach: Reach
     options: GrowOptions
+    balance_draws: bool
 
-    def grow(self, seed: int, drawn: np.ndarray | None, class_weight: np.ndarray | None) -> TreeEnsemble:
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree; see `TreeGrower`."""
         problem = self.problem
+        if self.balance_draws:
+            problem = replace(problem, class_weight=_balance(problem, drawn))
         if drawn is not None:
-            weight = problem.sample_weight
-            problem = replace(
-                problem, X=problem.X[drawn], class_index=problem.class_index[drawn],
-                sample_weight=None if weight is None else weight[drawn],
-            )  # fmt: skip
-        if class_weight is not None:
-            problem = replace(problem, class_weight=class_weight)
+            problem = replace(problem, class_index=problem.class_index[drawn], **_draw(problem, drawn))
         return grow_tree(problem, self.reach, replace(self.options, seed=seed))
 
 
-def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions) -> TreeGrower:
+@dataclass(frozen=True)
+class NumbersFromRows:
+    """Grows regression trees, each from the rows anew."""
+
+    problem: RegressionProblem
+    reach: Reach
+    options: GrowOptions
+
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree; see `TreeGrower`."""
+        problem = self.problem
+        if drawn is not None:
+            problem = replace(problem, target=problem.target[drawn], **_draw(problem, drawn))
+        return grow_regression(problem, self.reach, replace(self.options, seed=seed)).ensemble
+
+
+def _draw(problem: Problem | RegressionProblem, drawn: np.ndarray) -> dict[str, Any]:
+    """Return some rows of a table, and what they weigh."""
+    weight = problem.sample_weight
+    return {"X": problem.X[drawn], "sample_weight": None if weight is None else weight[drawn]}
+
+
+def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
+    """Return weights by which all classes of some rows weigh the same."""
+    classes = problem.class_index if drawn is None else problem.class_index[drawn]
+    count = np.bincount(classes, minlength=len(problem.classes))
+    return len(classes) / (len(count) * np.maximum(count, 1.0))
+
+
+def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table ready for growing trees from it: in codes, where the grower of two classes takes it."""
+    options = replace(options, n_threads=1)  # threads are for trees side by side
     if options.max_bins is None or len(problem.classes) > 2 or problem.schema.categorical:
-        return _FromRows(problem, reach, options)
-    return _FromCodes(problem, reach, BinnedGrower(problem, reach, options, options.max_bins))
+        return FromRows(problem, reach, options, balance_draws)
+    return FromCodes(problem, reach, BinnedGrower(problem, reach, options, options.max_bins), balance_draws)
 
 
-def grow_forest(
-    problem: Problem, reach: Reach, options: GrowOptions, forest: ForestOptions, first: int = 0
-) -> list[TreeEnsemble]:
+def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> list[TreeEnsemble]:
     """Grow the trees of a forest from number `first` on; those before it are there already.
 
     A tree depends on its number and on the seed of the forest alone, so a forest that is enlarged is the one that would
     have been grown at once.
     """
-    grower = prepare_grower(problem, reach, replace(options, n_threads=1))
-    seeds = draw_seeds(forest)
-    jobs = (delayed(_grow_one)(grower, problem, forest, seed) for seed in seeds[first:])
+    jobs = (delayed(_grow_one)(grower, forest, seed) for seed in draw_seeds(forest)[first:])
     grown: Iterator[TreeEnsemble] = Parallel(n_jobs=forest.n_jobs, prefer="threads", return_as="generator")(jobs)
     trees = []
     for number, tree in enumerate(grown, start=first + 1):
@@ -99,6 +127,10 @@ def grow_forest(
         if forest.progress is not None:
             forest.progress(number, forest.n_trees)
     return trees
+
+
+def _grow_one(grower: TreeGrower, forest: ForestOptions, seed: int) -> TreeEnsemble:
+    return grower.grow(seed, draw_rows(forest, seed))
 
 
 def join_trees(members: list[TreeEnsemble]) -> TreeEnsemble:
@@ -134,26 +166,17 @@ def draw_seeds(forest: ForestOptions) -> list[int]:
     return np.random.RandomState(forest.seed).randint(MOST_SEED, size=forest.n_trees).tolist()
 
 
-def draw_rows(forest: ForestOptions, n_rows: int, seed: int) -> np.ndarray | None:
+def draw_rows(forest: ForestOptions, seed: int) -> np.ndarray | None:
     """Return the rows of the tree with this seed, sorted, with repetitions; None for all, each once."""
     if forest.n_drawn is None:
         return None
-    return np.sort(np.random.RandomState(seed).randint(n_rows, size=forest.n_drawn))
+    return np.sort(np.random.RandomState(seed).randint(forest.n_rows, size=forest.n_drawn))
 
 
-def find_unseen(forest: ForestOptions, n_rows: int) -> np.ndarray:
+def find_unseen(forest: ForestOptions) -> np.ndarray:
     """Say of each row (row, tree) whether the tree has not seen it: out of bag."""
-    unseen = np.ones((n_rows, forest.n_trees), dtype=bool)
+    unseen = np.ones((forest.n_rows, forest.n_trees), dtype=bool)
     for number, seed in enumerate(draw_seeds(forest)):
-        drawn = draw_rows(forest, n_rows, seed)
+        drawn = draw_rows(forest, seed)
         unseen[slice(None) if drawn is None else drawn, number] = False
     return unseen
-
-
-def _grow_one(grower: TreeGrower, problem: Problem, forest: ForestOptions, seed: int) -> TreeEnsemble:
-    drawn, class_weight = draw_rows(forest, len(problem.X), seed), None
-    if forest.balance_draws:
-        classes = problem.class_index if drawn is None else problem.class_index[drawn]
-        count = np.bincount(classes, minlength=len(problem.classes))
-        class_weight = len(classes) / (len(count) * np.maximum(count, 1.0))
-    return grower.grow(seed, drawn, class_weight)
