@@ -61,8 +61,9 @@ def _warm_regression() -> None:
 def _warm_many_classes() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for weight in (None, _WEIGHT):
-        RobustTreeClassifier(threat=0.1).fit(_X, [0, 1, 2, 2], weight)
+    for max_bins in ("exact", 4):
+        for weight in (None, _WEIGHT):
+            RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], weight)
 
 
 def _warm_threads() -> None:

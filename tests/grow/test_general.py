@@ -15,24 +15,38 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
 from hardwood.grow import general
+from hardwood.grow.general import grow_classes
+from hardwood.grow.general_sweep import sweep_classes
+from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
-from hardwood.grow.tree import grow_general, grow_tree
+from hardwood.grow.tree import finish, grow_tree
 from hardwood.table import Schema
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
 from reference import many_classes
 from strategies import arrays
+
+
+def grow_both(problem: Problem, reach: Reach, options: GrowOptions) -> list[TreeEnsemble]:
+    """The trees on bins for all ends of reach, and by a sweep."""
+    grown = [grow_classes(problem, reach, options, None), sweep_classes(problem, reach, options)]
+    return [finish(tree, problem, reach) for tree in grown]
 
 
 def grow(
     model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, weight: Any = None, max_bins: int | None = None
 ) -> TreeEnsemble:
-    """Grow a tree of any number of classes."""
+    """Grow a tree of any number of classes; without bins, by both growers, which agree."""
     schema, classes = Schema.numeric(X.shape[1]), np.unique(y)
     class_weight = [(model.class_weight or {}).get(label, 1.0) for label in classes.tolist()]
     threat = ThreatModel.coerce(model.threat, model.attacking_classes)
     problem = Problem(X, np.searchsorted(classes, y), weight, np.array(class_weight), schema, classes, threat)
     options = check_grow_options(model, len(X), X.shape[1])
-    return grow_general(problem, threat.resolve(schema, classes), options, max_bins)
+    reach = threat.resolve(schema, classes)
+    if max_bins is not None:
+        return finish(grow_classes(problem, reach, options, max_bins), problem, reach)
+    tree, swept = grow_both(problem, reach, options)
+    assert_same_tree(tree, swept)
+    return tree
 
 
 @settings(max_examples=400)
@@ -42,7 +56,9 @@ def test_two_classes_are_the_exact_tree(problem: tuple) -> None:
     problem = read_problem(model, X, y, weight)
     reach = problem.threat.resolve(problem.schema, problem.classes)
     options = check_grow_options(model, len(problem.X), problem.schema.n_features)
-    assert_same_tree(grow_general(problem, reach, options, None), grow_tree(problem, reach, options))
+    exact = grow_tree(problem, reach, options)
+    for tree in grow_both(problem, reach, options):
+        assert_same_tree(tree, exact)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -54,7 +70,9 @@ def test_two_classes_in_thousands_of_bins(criterion: str, rho: float) -> None:
         problem = read_problem(model, X, y, weight)
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(model, len(problem.X), problem.schema.n_features)
-        assert_same_tree(grow_general(problem, reach, options, None), grow_tree(problem, reach, options))
+        exact = grow_tree(problem, reach, options)
+        for tree in grow_both(problem, reach, options):
+            assert_same_tree(tree, exact)
 
 
 @st.composite

@@ -109,5 +109,6 @@ def test_no_whole_move_does_more(seed: int, n_classes: int) -> None:
 def make_work(least: np.ndarray, most: np.ndarray, total: np.ndarray) -> Work:
     """What a scan knows of a cut."""
     n_classes = len(total)
-    integers = (np.zeros(n_classes, dtype=np.int64) for _ in range(3))
-    return Work(total, least, most, np.zeros(n_classes), np.array([0.5, 0.0]), *integers)
+    lows, highs, takes = (np.zeros(n_classes, dtype=np.int64) for _ in range(3))
+    move, scale = np.zeros((2, n_classes))
+    return Work(total, least, most, move, np.array([0.5, 0.0]), lows, highs, scale, takes)

@@ -223,6 +223,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
+        if len(problem.classes) > 2:
+            _refuse_categories(problem.schema, "trees of more than two classes take numbers only")
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None

@@ -33,6 +33,13 @@ class GrownNodes(NamedTuple):
     weight: np.ndarray  # float64 (node, class)
 
 
+class Statistics(NamedTuple):
+    """What samples of classes add to sums: rows and weight."""
+
+    of_samples: np.ndarray | None  # int64 (sample, 2); None where each is a row, and weighs what its class weighs
+    units: Units
+
+
 def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> GrownNodes:
     """Grow one robust tree of any number of classes on bins; None: on bins for all ends of reach."""
     attacks = reach.attacks & (options.rho > 0.0)
@@ -42,38 +49,33 @@ def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins:
     with hire(options.n_threads) as workers:
         bins = find_bins(problem.X, problem.class_index, reach, stays, max_bins)
         codes = encode_rows(problem.X, problem.class_index, reach, stays, bins, workers)
-    statistics, units = _weigh_classes(problem, stays, options.rho)
-    samples = make_samples(codes, _repeat_staying(problem.class_index, stays), statistics)
-    tree = make_tree(samples, len(problem.classes), options.seed)
-    _prepare_root(tree, units)
-    limits = make_limits(options, attacks)
-    limits = limits._replace(min_gain=limits.min_gain * float(_weigh_nodes(tree, units).sum()) * GAIN_SLACK)
-    tree = _grow(samples, bins, units, limits, tree)
-    return GrownNodes(tree.nodes[: int(tree.sizes[NODES])], _weigh_nodes(tree, units))
+    statistics = weigh_classes(problem, stays, options.rho)
+    group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
+    tree = make_root(group, statistics, options.seed)
+    limits = limit_growth(options, attacks, tree, statistics.units)
+    tree = _grow(make_samples(codes, group, statistics.of_samples), bins, statistics.units, limits, tree)
+    return GrownNodes(tree.nodes[: int(tree.sizes[NODES])], weigh_nodes(tree, statistics.units))
 
 
-def _weigh_nodes(tree: Tree, units: Units) -> np.ndarray:
+def weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> Statistics:
+    """Return the rows and weights of samples: of every row, and then of the parts that stay."""
+    if problem.sample_weight is None and not stays.any():
+        return Statistics(None, Units(problem.class_weight, 1.0))
+    fixed = weigh_samples(problem.row_weight, np.flatnonzero(stays[problem.class_index]), rho)
+    units = Units(np.full(len(problem.classes), fixed.weight_unit), 1.0 / fixed.whole_row)
+    return Statistics(np.column_stack([fixed.rows, fixed.weight]), units)
+
+
+def weigh_nodes(tree: Tree, units: Units) -> np.ndarray:
     """Return what every class weighs in every node: the last statistic is the weight, or the rows that stand for it."""
     n_nodes = int(tree.sizes[NODES])
     return tree.sums[:n_nodes].reshape(n_nodes, len(units.weight), -1)[:, :, -1] * units.weight
 
 
-def _repeat_staying(class_index: np.ndarray, stays: np.ndarray) -> np.ndarray:
-    """Return the class of every sample: of every row, and then of the parts that stay."""
-    return np.concatenate([class_index, class_index[stays[class_index]]])
-
-
-def _weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> tuple[np.ndarray | None, Units]:
-    """Return the statistics of samples, rows and weight, and their units.
-
-    Samples that are one row each and weigh what their class weighs need none.
-    """
-    n_classes = len(problem.classes)
-    if problem.sample_weight is None and not stays.any():
-        return None, Units(problem.class_weight, 1.0)
-    fixed = weigh_samples(problem.row_weight, np.flatnonzero(stays[problem.class_index]), rho)
-    units = Units(np.full(n_classes, fixed.weight_unit), 1.0 / fixed.whole_row)
-    return np.column_stack([fixed.rows, fixed.weight]), units
+def limit_growth(options: GrowOptions, attacks: np.ndarray, tree: Tree, units: Units) -> Limits:
+    """Return when to stop, for a tree that is still its root."""
+    limits = make_limits(options, attacks)
+    return limits._replace(min_gain=limits.min_gain * float(weigh_nodes(tree, units).sum()) * GAIN_SLACK)
 
 
 def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | None) -> Samples:
@@ -84,23 +86,26 @@ def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | 
     return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
 
 
-def make_tree(samples: Samples, n_groups: int, seed: int) -> Tree:
+def make_root(group: np.ndarray, statistics: Statistics, seed: int) -> Tree:
     """Make a tree that is a root, which holds all samples."""
-    group = (samples.entries >> GROUP_SHIFT).astype(np.intp)
-    statistics = np.ones((len(group), 1), dtype=np.int64) if samples.statistics is None else samples.statistics
-    n_sums = n_groups * statistics.shape[1]
+    units, of_samples = statistics.units, statistics.of_samples
+    n_groups = len(units.weight)
+    sums = np.bincount(group, minlength=n_groups)[:, None]
+    if of_samples is not None:
+        sums = np.stack([of_samples[group == k].sum(axis=0) for k in range(n_groups)])
     tree = Tree(
         nodes=np.zeros(FIRST_CAPACITY, dtype=general.NODE),
-        sums=np.zeros((FIRST_CAPACITY, n_sums), dtype=np.int64),
-        left_sums=np.zeros((FIRST_CAPACITY, n_sums), dtype=np.int64),
+        sums=np.zeros((FIRST_CAPACITY, sums.size), dtype=np.int64),
+        left_sums=np.zeros((FIRST_CAPACITY, sums.size), dtype=np.int64),
         takes=np.zeros((FIRST_CAPACITY, n_groups), dtype=np.int64),
         heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
         sizes=np.zeros(4, dtype=np.int64),
     )
-    np.add.at(tree.sums[0].reshape(n_groups, -1), group, statistics)
+    tree.sums[0], rows = sums.ravel(), sums[:, 0]
     root = tree.nodes[0]
     root["feature"] = root["left"] = root["slot"] = -1
-    root["end"], root["seed"] = len(group), seed
+    root["end"], root["seed"], root["count"] = len(group), seed, rows.sum() * units.rows
+    root["mixed"] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
     tree.sizes[[NODES, LEAVES]] = 1
     return tree
 
@@ -126,18 +131,10 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> H
     )
 
 
-def _prepare_root(tree: Tree, units: Units) -> None:
-    """Say how many rows the root has, and whether they are of more than one class."""
-    rows = tree.sums[0].reshape(len(units.weight), -1)[:, 0]
-    tree.nodes["count"][0] = rows.sum() * units.rows
-    tree.nodes["mixed"][0] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
-
-
-def _grow(samples: Samples, bins: Bins, units: Units, limits: Limits, tree: Tree) -> Tree:
-    columns = Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
-    histograms = make_histograms(bins, tree, limits, len(samples.codes))
+def make_work(tree: Tree) -> general_classes.Work:
+    """Allocate what the search for a split writes to."""
     n_classes, n_sums = tree.takes.shape[1], tree.sums.shape[1]
-    work = general_classes.Work(
+    return general_classes.Work(
         total=np.empty(n_classes),
         least=np.empty(n_classes),
         most=np.empty(n_classes),
@@ -145,8 +142,14 @@ def _grow(samples: Samples, bins: Bins, units: Units, limits: Limits, tree: Tree
         answer=np.empty(2),
         lows=np.empty(n_sums, dtype=np.int64),
         highs=np.empty(n_sums, dtype=np.int64),
+        scale=np.empty(n_classes),
         takes=np.empty(n_classes, dtype=np.int64),
     )
+
+
+def _grow(samples: Samples, bins: Bins, units: Units, limits: Limits, tree: Tree) -> Tree:
+    columns = Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
+    histograms, work = make_histograms(bins, tree, limits, len(samples.codes)), make_work(tree)
     while general_classes.grow(samples, columns, units, limits, tree, histograms, work) == general.FULL:
         tree = enlarge(tree)
     return tree

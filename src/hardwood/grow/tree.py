@@ -36,7 +36,8 @@ from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
-from hardwood.grow.general import grow_classes
+from hardwood.grow.general import GrownNodes, grow_classes
+from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
 from hardwood.grow.shifts import find_shifts
@@ -49,7 +50,7 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
     if len(problem.classes) > 2:
-        return grow_general(problem, reach, options, options.max_bins)
+        return grow_many_classes(problem, reach, options)
     if reach.share is not None:
         _check_shares(problem, options)
     if options.max_bins is not None or reach.share is not None:
@@ -90,9 +91,17 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
     return floor_thresholds(ensemble, reach.whole)
 
 
-def grow_general(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
-    """Grow one robust tree of numerical features and any number of classes on bins; None: on bins for all ends."""
-    grown = grow_classes(problem, reach, options, max_bins)
+def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
+    """Grow one robust tree of numerical features and any number of classes: exactly, or on bins."""
+    if options.max_bins is None:
+        grown = sweep_classes(problem, reach, options)
+    else:
+        grown = grow_classes(problem, reach, options, options.max_bins)
+    return finish(grown, problem, reach)
+
+
+def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
+    """Return the finished tree of a grower of many classes."""
     return floor_thresholds(harvest(grown.nodes, grown.weight, {}, problem), reach.whole)
 
 

@@ -39,7 +39,9 @@ NODE = record_type(
     [
         ("feature", np.int64),  # the split found; -1 where none is worth it
         ("threshold", np.float64),
-        ("cut", np.int64),  # the last code on the left
+        ("cut", np.int64),  # the last code on the left; in a sweep, the first of the node's events on the right
+        ("below", np.int64),  # in a sweep, the events on both sides of the threshold
+        ("above", np.int64),
         ("gain", np.float64),
         ("left", np.int64),  # the right child is the next node; -1 while unsplit
         ("depth", np.int64),

@@ -36,11 +36,12 @@ class Work(NamedTuple):
     answer: np.ndarray  # float64 (2): theta and mu of the last answer
     lows: np.ndarray  # int64 (class * statistic): sums over lower ends up to the cut,
     highs: np.ndarray  # over upper ends
+    scale: np.ndarray  # float64: see `general_sweep.py`
     takes: np.ndarray  # int64: what goes left of those that are movable, as in `general.Tree`
 
 
 @inner
-def _weigh(sums, statistics, units, weights):
+def weigh_classes(sums, statistics, units, weights):
     """Write what each class weighs; the sum."""
     n = 0.0
     for k in range(weights.shape[0]):
@@ -59,8 +60,8 @@ def _advance(cells, statistics, low, high, units, work):
         lows[at] += cells[low + at]
         highs[at] += cells[high + at]
     if held != 0:
-        _weigh(lows, statistics, units, work.most)
-        _weigh(highs, statistics, units, work.least)
+        weigh_classes(lows, statistics, units, work.most)
+        weigh_classes(highs, statistics, units, work.least)
     return held != 0
 
 
@@ -192,7 +193,7 @@ def rate(criterion, work, n, base, floor, is_fixed):
 
 
 @inner
-def _divide(units, work, n_statistics):
+def divide(units, work, n_statistics):
     """Find how much of each class is taken; the fewest and the most rows that are left then, in units.
 
     Of a class that is divided it is known only later who goes left (`general.find_limits`).
@@ -211,7 +212,7 @@ def _divide(units, work, n_statistics):
 
 
 @inner
-def _keep(work, n_statistics, takes, left_sums):
+def keep(work, n_statistics, takes, left_sums):
     """Remember what the cut leaves on the left; of a class that is divided, what is surely there."""
     for k in range(takes.shape[0]):
         takes[k] = work.takes[k]
@@ -221,7 +222,7 @@ def _keep(work, n_statistics, takes, left_sums):
 
 
 @inner
-def _is_poor(work, n):
+def is_poor(work, n):
     """Whether the left side is not the richer one in class 0."""
     s = 0.0
     for k in range(work.total.shape[0]):
@@ -241,21 +242,21 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
         if not _advance(cells, statistics, (low + code) * step, (high + code) * step, units, work):
             continue
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
-        if not score > here.gain and not (poor and score == here.gain and not _is_poor(work, n)):
+        if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
             continue
-        fewest, largest = _divide(units, work, n_statistics)
+        fewest, largest = divide(units, work, n_statistics)
         if fewest * units.rows < limits.min_leaf or here.count - largest * units.rows < limits.min_leaf:
             continue
         here.feature, here.cut, here.gain = feature, code, score
-        poor = not is_fixed and _is_poor(work, n)
-        _keep(work, n_statistics, takes, left_sums)
+        poor = not is_fixed and is_poor(work, n)
+        keep(work, n_statistics, takes, left_sums)
 
 
 @inner
 def _find_split(statistics, bins, units, limits, tree, node, histograms, work):
     """Find a node's best split by its histogram."""
     here, features, total = tree.nodes[node], histograms.features, work.total
-    n, base = _weigh(tree.sums[node], statistics, units, total), 0.0
+    n, base = weigh_classes(tree.sums[node], statistics, units, total), 0.0
     for k in range(total.shape[0]):
         base += total[k] * total[k] / n
     work.answer[0], work.answer[1] = 0.5, 0.0
