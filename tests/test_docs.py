@@ -194,6 +194,7 @@ def test_everything_public_is_mentioned(public: str) -> None:
 NO_METHOD = {
     "README.md",
     "index.md",
+    "attackers.md",
     "threat-models.md",
     "command-line.md",
     "installation.md",
