@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hardwood import AttackRule, OneHotGroup, ThreatModel, find_one_hot_groups
+from hardwood import AttackRule, OneHotGroup, RobustTreeClassifier, ThreatModel, find_one_hot_groups
 from hardwood.table import Schema
 
 COLORS = ["color_blue", "color_red", "color_teal"]
@@ -230,5 +230,9 @@ class TestFinding:
     def test_a_threat_finds_them(self) -> None:
         settled = settle(ThreatModel({"age": 1}, groups="from_table"), make_table())
         assert settled.groups == [OneHotGroup(COLORS, name="color")]
+        with pytest.raises(ValueError, match="groups='from_table': there are none in the 1 rows of X"):
+            settle(ThreatModel({"age": 1}, groups="from_table"), make_table()[:1])
+        model = RobustTreeClassifier(ThreatModel({"age": 1}, groups="from_table")).fit(make_table(), [0, 1, 0, 1])
+        assert model.threat_.groups == settled.groups
         pl = pytest.importorskip("polars")
         assert find_one_hot_groups(pl.from_pandas(make_table())) == [OneHotGroup(COLORS, name="color")]

@@ -46,6 +46,17 @@ def find_one_hot_groups(X: Any, *, at_most_one: bool = False) -> list[OneHotGrou
     return find_in_matrix(schema.encode(X), schema, at_most_one=at_most_one)
 
 
+def find_groups(matrix: np.ndarray, schema: Schema) -> tuple[OneHotGroup, ...]:
+    """Return the one-hot groups that a threat model leaves to a table to find; an attacker without any is a mistake."""
+    groups = find_in_matrix(matrix, schema)
+    if not groups:
+        raise ValueError(
+            f"groups='from_table': there are none in the {len(matrix)} rows of X; give the groups of a larger table, "
+            "as find_one_hot_groups lists them, or name their columns"
+        )
+    return tuple(groups)
+
+
 def find_in_matrix(matrix: np.ndarray, schema: Schema, *, at_most_one: bool = False) -> list[OneHotGroup]:
     """List the one-hot groups of an encoded table, in the order of their first columns."""
     is_flag = ((matrix == 0.0) | (matrix == 1.0)).all(axis=0) & (len(matrix) > 0)

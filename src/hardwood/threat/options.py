@@ -35,7 +35,7 @@ from hardwood.threat.domain import (
     read_within,
     see_domains,
 )
-from hardwood.threat.group_finding import find_in_matrix
+from hardwood.threat.group_finding import find_groups
 from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.groups import (
     FROM_TABLE,
@@ -200,7 +200,7 @@ class Options:
         if settled.whole_numbers != FROM_DTYPE or settled.within:
             check_rows(matrix, schema, *settled._place_domain(schema))
         if self.groups == FROM_TABLE:
-            settled = replace(settled, groups=tuple(find_in_matrix(matrix, schema)))
+            settled = replace(settled, groups=find_groups(matrix, schema))
         elif not isinstance(self.groups, str):
             check_groups(matrix, schema, self.groups, self.place_groups(schema))
         if settled.relations:
