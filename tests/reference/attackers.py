@@ -37,6 +37,7 @@ class Attacker:
     norm: int = 2
     units: dict[int, float] = field(default_factory=dict)
     relations: dict[str, Holds] = field(default_factory=dict)
+    derived: dict[int, list[float]] = field(default_factory=dict)  # all values that relations leave to such a column
     options: dict[str, Any] = field(default_factory=dict)  # of ThreatModel, beside
     names: list[str] | None = None
     labels: dict[int, list[str]] = field(default_factory=dict)  # of categorical columns
@@ -120,7 +121,7 @@ class Attacker:
             last = min(high, np.ceil(edges.max()) + 1.0) if np.isinf(high) else high
             first = max(low, np.floor(edges.min()) - 1.0) if np.isinf(low) else low
             return [[value] for value in np.arange(np.ceil(first), np.floor(last) + 1.0).tolist()]
-        values = np.concatenate([[own], thresholds, np.nextafter(thresholds, np.inf)])
+        values = np.concatenate([[own], thresholds, np.nextafter(thresholds, np.inf), self.derived.get(j, [])])
         return [[value] for value in np.unique(values[(low <= values) & (values <= high)]).tolist()]
 
     def measure_changes(self, row: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -23,6 +23,9 @@ from hardwood.verification.related_row import RelatedRow
 MOST_BOXES = 20_000
 # Distances and outputs that differ by less than this, relative to them, are not told apart.
 EQUAL = 1e-9
+# A solver's nearest example is known up to its tolerance. A point of the same cell may be nearer by as much; in L2,
+# where squares add up, by twice as much; and that from the row as well as from the nearest point of a box.
+GAPS = 4.0
 
 
 class Box(NamedTuple):
@@ -99,9 +102,10 @@ class BoxSearch:
             here = np.inf if found.point is None else metric.measure(found.point, self.row.row)
             if here < upper:
                 near, upper = found.point, here
-            is_nearest = said.lower[0] >= said.upper[0] * (1.0 - EQUAL)
-            if not is_nearest or found.lower < here * (1.0 - EQUAL):  # an infinite distance is a cell without points
-                floor = min(floor, bound if not is_nearest else max(bound, found.lower))
+            # Unrelated columns may be changed by less than in this example, by as much as it may not be the nearest.
+            lower = found.lower - GAPS * (said.upper[0] - said.lower[0])
+            if lower < here * (1.0 - EQUAL):  # an infinite distance is a cell without points
+                floor = min(floor, max(bound, lower))
             cell = self._narrow(box, self._find_fine_cell(said.example[0]))
             cell = self._grow(cell, box, partial(self._may_be_nearer, metric, upper))
             for part in self._subtract(box, cell):
