@@ -244,3 +244,56 @@ def test_a_messy_table_in_processes_of_their_own():
     for step in steps:
         result = run_process(*step)
         assert result.returncode == 0, result.stderr
+
+
+class TestModels:
+    @pytest.mark.parametrize("model", ["tree", "forest", "boosting", "hardened"])
+    def test_every_kind_goes_all_the_way(self, model):
+        if model == "hardened":
+            pytest.importorskip("xgboost")
+        make_messy().to_csv("data.csv", index=False)
+        size = [] if model == "tree" else ["--trees", 5]
+        arguments = ["--target", "label", "--epsilon", 1, "--attacking-class", "fraud", "--output", "model.json"]
+        result = run("fit", "data.csv", "--model", model, *size, *arguments)
+        assert result.exit_code == 0, result.stderr
+        assert "attacking_classes=['fraud']" in " ".join(result.stdout.split())
+        ensemble = TreeEnsemble.from_json("model.json")
+        assert ensemble.labels.tolist() == ["fraud", "honest"]
+        assert ensemble.n_trees == 1 if model == "tree" else ensemble.n_trees >= 1
+        evaluated = run("evaluate", "model.json", "data.csv", "--target", "label", "--epsilon", 1,
+                        "--positive-class", "fraud", "--decision-threshold", 0.4)  # fmt: skip
+        assert "detecting fraud" in evaluated.stdout, evaluated.stderr
+
+    def test_treant(self):
+        make_table(40).drop(columns="colour").to_csv("data.csv", index=False)
+        Path("threat.toml").write_text("budget = 2\n[[rules]]\nfeature = 'income'\nadd = 1\n")
+        result = run("fit", "data.csv", "--model", "treant", "--target", "label", "--threat", "threat.toml",
+                     "--max-depth", 2, "--output", "model.json")  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert "AttackRule('income'" in result.stdout
+
+    @pytest.mark.parametrize("model", ["tree", "forest", "boosting"])
+    def test_numbers(self, model):
+        table = make_table()
+        table["income"] += 0.1 * table["age"]
+        table.drop(columns=["label", "colour"]).to_csv("data.csv", index=False)
+        result = run("fit", "data.csv", "--model", model, "--target", "income", "--task", "regression",
+                     "--epsilon", 1, "--max-depth", 3, "--output", "model.json")  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert "target" in result.stdout
+        assert "a constant" in result.stdout
+        assert run("predict", "model.json", "data.csv", "--output", "p.csv").exit_code == 0
+        assert pd.read_csv("p.csv")["prediction"].between(-20, 80).all()
+
+    def test_options_that_a_model_does_not_have(self):
+        make_table().to_csv("data.csv", index=False)
+        for options, words in (
+            (["--model", "boosting", "--rho", 0.5], "--rho: --model boosting"),
+            (["--trees", 5], "--trees: --model tree"),
+            (["--model", "treant", "--task", "regression", "--target", "age"], "predicts classes"),
+            (["--model", "hardened", "--task", "regression", "--target", "age"], "predicts classes"),
+            (["--task", "regression", "--target", "age", "--balanced"], "--balanced: --model tree for regression"),
+        ):
+            result = run("fit", "data.csv", "--target", "label", *options, "--output", "model.json")
+            assert result.exit_code == 2, result.stderr
+            assert words in result.stderr

@@ -127,6 +127,7 @@ class TestTrees:
         model = RobustForestClassifier(threat, n_estimators=5, max_features=None, random_state=0).fit(table, y)
         assert model.ensemble_.schema.categories[5] == ("blue", "green", "red")
         assert (model.ensemble_.feature == 5).any()
+        assert is_same(TreeEnsemble.parse_json(model.ensemble_.to_json()), model.ensemble_)  # which checks every node
         certificate = verify(model, table, y, threat)
         assert (certificate.status != "unknown").all()
 

@@ -1,25 +1,21 @@
-"""`hardwood fit`: a table and a threat model in, a robust tree out."""
+"""`hardwood fit`: a table and a threat model in, a robust model out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-import hardwood
 from hardwood.cli.late import np, pd
-from hardwood.cli.messages import CommandError, console, explaining, run_with_notice, say_error
+from hardwood.cli.learners import Learner, Task, fit_model
+from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
+from hardwood.cli.summary import describe_figures, print_summary
 from hardwood.cli.tables import check_inputs, check_output, read_table, write_file
 from hardwood.cli.threat import check_threat_options, read_threat
 from hardwood.cli.training import Wanted, read_training_table
-
-if TYPE_CHECKING:
-    from hardwood import RobustTreeClassifier
 
 
 class Criterion(StrEnum):
@@ -28,6 +24,8 @@ class Criterion(StrEnum):
     gini = "gini"
     entropy = "entropy"
     error = "error"
+    squared_error = "squared_error"
+    absolute_error = "absolute_error"
 
 
 class Refinement(StrEnum):
@@ -43,10 +41,14 @@ _TREE = "The tree"
 
 MaxDepth = Annotated[int | None, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Levels of conditions.")]
 MaxLeafNodes = Annotated[int | None, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Leaves at most.")]
-MinSamplesSplit = Annotated[int, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Rows a split needs.")]
-MinSamplesLeaf = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Rows a leaf needs.")]
+MinSamplesSplit = Annotated[
+    int | None, typer.Option(metavar="N", min=2, rich_help_panel=_TREE, help="Rows a split needs.")
+]
+MinSamplesLeaf = Annotated[
+    int | None, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Rows a leaf needs.")
+]
 MinImpurityDecrease = Annotated[
-    float, typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs.")
+    float | None, typer.Option(metavar="NUMBER", min=0, rich_help_panel=_TREE, help="Gain a split needs.")
 ]
 Refine = Annotated[
     Refinement | None,
@@ -56,9 +58,12 @@ Refine = Annotated[
         "search, where the table allows it.",
     ),
 ]
-Measure = Annotated[Criterion, typer.Option(rich_help_panel=_TREE, help="Measure of a split.")]
+Measure = Annotated[
+    Criterion | None,
+    typer.Option(rich_help_panel=_TREE, help="Measure of a split; gini for classes, squared_error for numbers."),
+]
 Rho = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="SHARE",
         min=0,
@@ -70,8 +75,17 @@ Rho = Annotated[
 Balanced = Annotated[bool, typer.Option("--balanced", rich_help_panel=_TREE, help="Give classes equal weight.")]
 Jobs = Annotated[int | None, typer.Option(metavar="N", rich_help_panel=_TREE, help="Threads; -1 for all cores.")]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="What to predict: a column with classes, or numbers.")]
+Model = Annotated[Learner, typer.Option(help="One tree, many, or a hardened XGBoost or LightGBM.")]
+ToPredict = Annotated[Task, typer.Option(help="Predict a class or a number.")]
+Trees = Annotated[
+    int | None, typer.Option(metavar="N", min=1, rich_help_panel=_TREE, help="Trees of a forest, of boosting.")
+]
+LearningRate = Annotated[
+    float | None, typer.Option(metavar="NUMBER", rich_help_panel=_TREE, help="How much a tree of boosting adds.")
+]
 MaxBins = Annotated[
-    str, typer.Option(metavar="N", rich_help_panel=_TREE, help="Thresholds tried per column: auto, exact or 2 to 255.")
+    str | None,
+    typer.Option(metavar="N", rich_help_panel=_TREE, help="Thresholds tried per column: auto, exact or 2 to 255."),
 ]
 Output = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the model (JSON).")]
 Threat = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML: what the attacker can do to each column.")]
@@ -101,22 +115,26 @@ def fit(
     categorical: Categorical = None,
     numeric: Numeric = None,
     ignore: Ignore = None,
+    model: Model = Learner.tree,
+    task: ToPredict = Task.classification,
+    trees: Trees = None,
+    learning_rate: LearningRate = None,
     max_depth: MaxDepth = None,
     max_leaf_nodes: MaxLeafNodes = None,
-    min_samples_split: MinSamplesSplit = 2,
-    min_samples_leaf: MinSamplesLeaf = 1,
-    min_impurity_decrease: MinImpurityDecrease = 0.0,
-    max_bins: MaxBins = "auto",
+    min_samples_split: MinSamplesSplit = None,
+    min_samples_leaf: MinSamplesLeaf = None,
+    min_impurity_decrease: MinImpurityDecrease = None,
+    max_bins: MaxBins = None,
     refine: Refine = None,
-    criterion: Measure = Criterion.gini,
-    rho: Rho = 1.0,
+    criterion: Measure = None,
+    rho: Rho = None,
     balanced: Balanced = False,
     jobs: Jobs = None,
 ) -> None:
-    """Fit a robust tree to a table and save it.
+    """Fit a robust model to a table and save it.
 
     Distances are in the units of the table: nothing has to be scaled. Without --threat or
-    --epsilon there is no attacker, and the tree is an ordinary decision tree.
+    --epsilon there is no attacker, and a tree is an ordinary decision tree.
 
     **Example:** hardwood fit mail.csv --target spam --epsilon 0.1 --max-depth 5 --output
     model.json
@@ -124,31 +142,32 @@ def fit(
     _check_files(data, threat, epsilon, output, target, ignore or [])
     threat_model = read_threat(threat, epsilon)
     table = run_with_notice(lambda: read_table(data, categorical or []), f"Reading {data}...")
-    wanted = Wanted(target, tuple(categorical or ()), tuple(numeric or ()), tuple(ignore or ()), is_regression=False)
+    is_regression = task is Task.regression
+    wanted = Wanted(target, tuple(categorical or ()), tuple(numeric or ()), tuple(ignore or ()), is_regression)
     X, y, remarks = read_training_table(table, data, wanted)
     for remark in remarks:
         say_error(f"note: {remark}")
-    model = hardwood.RobustTreeClassifier(
-        threat_model,
-        attacking_classes=_labels(attacking_class, y, target),
-        rho=rho,
-        criterion=criterion.value,
-        max_depth=max_depth,
-        max_leaf_nodes=max_leaf_nodes,
-        min_samples_split=min_samples_split,
-        min_samples_leaf=min_samples_leaf,
-        min_impurity_decrease=min_impurity_decrease,
-        max_bins=_read_max_bins(max_bins),
-        class_weight="balanced" if balanced else None,
-        refine=_choose_refinement(refine, X, y),
-        random_state=0,
-        n_jobs=jobs,
-    )
-    with explaining(f"fit a tree to {data}"):
-        run_with_notice(lambda: model.fit(X, y), "Fitting...")
-        scores = run_with_notice(lambda: _scores(model, X, y), "Attacking the training rows...")
-    write_file(output, lambda draft: draft.write_text(model.ensemble_.to_json(), encoding="utf-8"))
-    _print_summary(model, X, y, scores, output)
+    chosen = {
+        "attacking_classes": _labels(attacking_class, y, target),
+        "n_estimators": trees,
+        "learning_rate": learning_rate,
+        "rho": rho,
+        "criterion": None if criterion is None else criterion.value,
+        "max_depth": max_depth,
+        "max_leaf_nodes": max_leaf_nodes,
+        "min_samples_split": min_samples_split,
+        "min_samples_leaf": min_samples_leaf,
+        "min_impurity_decrease": min_impurity_decrease,
+        "max_bins": None if max_bins is None else _read_max_bins(max_bins),
+        "class_weight": "balanced" if balanced else None,
+        "refine": _choose_refinement(refine, X, y) if model is Learner.tree and not is_regression else refine,
+        "n_jobs": jobs,
+    }
+    with explaining(f"fit a model to {data}"):
+        fitted = run_with_notice(lambda: fit_model(model, task, threat_model, chosen, X, y), "Fitting...")
+        figures = run_with_notice(lambda: describe_figures(fitted), "Attacking the training rows...")
+    write_file(output, lambda draft: draft.write_text(fitted.ensemble.to_json(), encoding="utf-8"))
+    print_summary(fitted, figures, output)
 
 
 def _read_max_bins(spelled: str) -> int | str:
@@ -188,53 +207,3 @@ def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[A
             known = ", ".join(by_spelling)
             raise CommandError(f'"{name}" is no class of column "{target}", which holds {known}')
     return [by_spelling[name] for name in spelled]
-
-
-def _scores(model: RobustTreeClassifier, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float]:
-    """The shares of the rows that the tree gets right: as they stand, and under attack."""
-    from hardwood.verification import ask
-
-    ensemble = model.ensemble_
-    matrix, class_index = ensemble.schema.encode(X), np.searchsorted(ensemble.labels, y)
-    reach = model.threat_.resolve(ensemble.schema, ensemble.labels)
-    lost = ask.decide_all(ensemble, matrix, class_index, reach)
-    return float(np.mean(ensemble.decide(matrix) == class_index)), float(np.mean(~lost))
-
-
-def _print_summary(
-    model: RobustTreeClassifier,
-    X: pd.DataFrame,
-    y: np.ndarray,
-    scores: tuple[float, float],
-    output: Path,
-) -> None:
-    labels, counts = np.unique(y, return_counts=True)
-    shares = ", ".join(f"{label} ({count / len(y):.1%})" for label, count in zip(labels, counts, strict=True))
-    rows = [
-        ("table", f"{len(X):,} rows, {X.shape[1]} feature{'s' if X.shape[1] > 1 else ''}"),
-        ("classes", shares),
-        ("threat", repr(model.threat_) if model.threat_.features is not None else "none"),
-        *_describe_training(model),
-        ("tree", _describe_tree(model)),
-        ("accuracy", f"{scores[0]:.1%} of the training rows"),
-        ("under attack", f"{scores[1]:.1%} of the training rows"),
-        ("saved to", str(output)),
-    ]
-    summary = Table.grid(padding=(0, 2))
-    for name, text in rows:
-        summary.add_row(Text(name, style="bold"), Text(text))
-    console.print(summary)
-
-
-def _describe_training(model: RobustTreeClassifier) -> list[tuple[str, str]]:
-    """Say where training guards against more than the threat model says."""
-    if model.threat_.max_changes is None and model.threat_.radius is None:
-        return []
-    return [("trained against", "the box around the budget over columns; the figures below honour the budget itself")]
-
-
-def _describe_tree(model: RobustTreeClassifier) -> str:
-    leaves = model.get_n_leaves()
-    size = f"{leaves} {'leaf' if leaves == 1 else 'leaves'}, depth {model.get_depth()}"
-    report = getattr(model, "search_report_", None)
-    return size if report is None else f"{size}, the best of {len(report.candidates)}"

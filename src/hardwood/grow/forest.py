@@ -108,7 +108,9 @@ def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
 def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table ready for growing trees from it: in codes, where the grower of two classes takes it."""
     options = replace(options, n_threads=1)  # threads are for trees side by side
-    if options.max_bins is None or len(problem.classes) > 2 or problem.schema.categorical:
+    if problem.schema.categorical and len(problem.classes) == 2:
+        options = replace(options, max_bins=None)  # the grower of two classes takes categories without bins only
+    if options.max_bins is None or len(problem.classes) > 2:
         return FromRows(problem, reach, options, balance_draws)
     return FromCodes(problem, reach, BinnedGrower(problem, reach, options, options.max_bins), balance_draws)
 
