@@ -365,8 +365,9 @@ class TestTables:
     def test_bad_cells(self, numbers: Table, cell: Any, words: str) -> None:
         X = numbers[0].astype(object)
         X[17, 1] = cell
-        with pytest.raises(ValueError, match=words):
-            RobustTreeClassifier().fit(X, numbers[1])
+        if words != "NaN":  # a tree learns where missing values go
+            with pytest.raises(ValueError, match=words):
+                RobustTreeClassifier().fit(X, numbers[1])
         model = RobustTreeClassifier().fit(*numbers)
         with pytest.raises(ValueError, match=words):
             model.predict(X)
@@ -546,7 +547,7 @@ class TestFailedFit:
 
     BAD: tuple[Any, ...] = (
         ("one class", lambda X, y: (X, np.zeros(len(X)))),
-        ("missing value", lambda X, y: (np.where(X > 1, np.nan, X), y)),
+        ("infinite value", lambda X, y: (np.where(X > 1, np.inf, X), y)),
         ("too few labels", lambda X, y: (X, y[:-1])),
         ("other columns, one class", lambda X, y: (np.hstack([X, X]), np.zeros(len(X)))),
         ("a frame, one class", lambda X, y: (pd.DataFrame(X, columns=[*"abc"]), np.zeros(len(X)))),

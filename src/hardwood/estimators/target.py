@@ -1,5 +1,6 @@
 """Reading what a classifier is to learn from: a table, labels, and weights."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,16 @@ from hardwood.threat import ThreatModel
 
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False) -> Problem:
-    """Read a table, labels and weights as the parameters of a tree say, and its tags: some take two classes only.
+    """Read a table, labels and weights as the parameters of a tree say, and its tags.
+
+    Some take two classes only; those that take missing values accept some later if there are some here, or if the
+    attacker makes or fills them.
 
     in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
     """
     threat, schema = read_columns(estimator, X)
+    if get_tags(estimator).input_tags.allow_nan and (hides(threat) or has_missing(X, schema)):
+        threat, schema = read_columns(estimator, X, accepts_missing=True)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
     matrix = schema.encode(X)
@@ -46,6 +52,17 @@ def read_columns(estimator: Any, X: Any, *, accepts_missing: bool = False) -> tu
     threat = ThreatModel.coerce(estimator.threat, getattr(estimator, "attacking_classes", None))
     schema = Schema.from_table(X, estimator.categorical_features, accepts_missing=accepts_missing)
     return threat, threat.extend(schema)
+
+
+def hides(threat: ThreatModel) -> bool:
+    """Say whether an attacker makes values missing, or fills in missing ones."""
+    return threat.blank is not None or threat.fill is not None
+
+
+def has_missing(X: Any, schema: Schema) -> bool:
+    """Say whether a number of a table is missing; a missing category alone counts as one never seen."""
+    numerical = [j for j, labels in enumerate(schema.categories) if labels is None]
+    return bool(np.isnan(replace(schema, accepts_missing=True).encode(X)[:, numerical]).any())
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins
 from hardwood.estimators.refined import check_refinement
-from hardwood.estimators.target import read_problem
+from hardwood.estimators.target import hides, read_problem
 from hardwood.grow.bins import AUTO_ROWS, MOST_BINS, SHARES_ROWS
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.progress import Progress
@@ -223,8 +223,12 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
-        if len(problem.classes) > 2:
-            _refuse_categories(problem.schema, "trees of more than two classes take numbers only")
+        if len(problem.classes) > 2 or problem.schema.accepts_missing:
+            _refuse_categories(
+                problem.schema, "trees of more than two classes, or with missing values, take numbers only"
+            )
+        if hides(problem.threat) and 0.0 < self.rho < 1.0:
+            raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None
@@ -258,7 +262,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             return None
         if max_bins == "auto":
             can_bin = self.attacker == "groot" and not schema.categorical
-            return MOST_BINS if can_bin and n_rows > (AUTO_ROWS if reach.share is None else SHARES_ROWS) else None
+            is_plain = reach.share is None and not schema.accepts_missing
+            return MOST_BINS if can_bin and n_rows > (AUTO_ROWS if is_plain else SHARES_ROWS) else None
         if self.attacker != "groot":
             raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
         _refuse_categories(schema, f"max_bins={max_bins!r} takes numbers only; expected 'auto' or 'exact'")
@@ -267,6 +272,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.attacker == "groot" and self.refine is None
+        tags.input_tags.allow_nan = tags.classifier_tags.multi_class
         return tags
 
     @property

@@ -41,11 +41,17 @@ class Bins:
     above: np.ndarray  # float64 (feature, threshold): the first end that is
     columns: np.ndarray  # int64 (feature, end): the columns of codes for lo and hi, one and the same if nobody moves it
     largest: np.ndarray  # float64 per feature: the largest finite distance anybody moves
+    has_missing: bool = False  # whether values are missing: they have the last code
 
     @property
     def width(self) -> int:
         """How many codes there are, at most, per feature."""
-        return int(self.n_thresholds.max()) + 1
+        return int(self.n_thresholds.max()) + 1 + self.has_missing
+
+    @property
+    def missing(self) -> int:
+        """The code of a missing value; -1 if none is missing."""
+        return self.width - 1 if self.has_missing else -1
 
     @property
     def n_columns(self) -> int:
@@ -68,6 +74,7 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
         bytes cannot tell apart.
     """
+    has_missing = bool(np.isnan(X).any())
     slots, largest = find_slots(reach.widen(X), reach.attacks)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
     X, class_index = X[rows], class_index[rows]
@@ -86,7 +93,7 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
     sides = np.full((2, len(chosen), max(1, int(n_thresholds.max()))), np.inf)
     for feature, both in enumerate(chosen):
         sides[:, feature, : n_thresholds[feature]] = both
-    return Bins(n_thresholds, sides[0], sides[1], slots, largest)
+    return Bins(n_thresholds, sides[0], sides[1], slots, largest, has_missing)
 
 
 def draw_rows(n_rows: int, size: int) -> np.ndarray:
@@ -133,20 +140,31 @@ def encode_rows(
     """Return the codes of all samples: of every row, and then of the part that stays of those that have one."""
     guide = make_guide(bins)
     staying = np.flatnonzero(stays[class_index])
-    dtype = np.uint8 if bins.width <= MOST_BINS else np.uint16
+    dtype = np.uint8 if bins.width <= MOST_BINS + 1 else np.uint16
     codes = np.empty((len(X) + len(staying), bins.n_columns), dtype=dtype)
 
     def encode_share(first: int, last: int) -> None:
         for start in range(first, last, BLOCK_ROWS):
             block = slice(start, min(start + BLOCK_ROWS, last))
             lo, hi = reach.box(X[block], class_index[block])
-            encode(lo, hi, guide, bins.columns, codes[block])
+            _encode(lo, hi, guide, bins, codes[block])
 
     workers.run(encode_share, workers.share(0, len(X)))
     for start in range(0, len(staying), BLOCK_ROWS):
         own = X[staying[start : start + BLOCK_ROWS]]
-        encode(own, own, guide, bins.columns, codes[len(X) + start : len(X) + start + len(own)])
+        _encode(own, own, guide, bins, codes[len(X) + start : len(X) + start + len(own)])
     return codes
+
+
+def _encode(lo: np.ndarray, hi: np.ndarray, guide: Guide, bins: Bins, codes: np.ndarray) -> None:
+    """Write the codes of both ends of some rows, and that of missing values where there is none."""
+    if not bins.has_missing:
+        encode(lo, hi, guide, bins.columns, codes)
+        return
+    is_missing = np.isnan(lo)
+    encode(np.where(is_missing, 0.0, lo), np.where(is_missing, 0.0, hi), guide, bins.columns, codes)
+    row, feature = np.nonzero(is_missing)
+    codes[row[:, None], bins.columns[feature]] = bins.missing
 
 
 def make_guide(bins: Bins) -> Guide:

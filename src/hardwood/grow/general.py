@@ -53,7 +53,7 @@ def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins:
     group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
     tree = make_root(group, statistics, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
-    tree = _grow(make_samples(codes, group, statistics.of_samples), bins, statistics.units, limits, tree)
+    tree = _grow(make_samples(codes, group, statistics.of_samples), bins, reach, statistics.units, limits, tree)
     return GrownNodes(tree.nodes[: int(tree.sizes[NODES])], weigh_nodes(tree, statistics.units))
 
 
@@ -103,7 +103,7 @@ def make_root(group: np.ndarray, statistics: Statistics, seed: int) -> Tree:
     )
     tree.sums[0], rows = sums.ravel(), sums[:, 0]
     root = tree.nodes[0]
-    root["feature"] = root["left"] = root["slot"] = -1
+    root["feature"] = root["left"] = root["slot"] = root["parent"] = root["missing"] = -1
     root["end"], root["seed"], root["count"] = len(group), seed, rows.sum() * units.rows
     root["mixed"] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
     tree.sizes[[NODES, LEAVES]] = 1
@@ -131,6 +131,16 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> H
     )
 
 
+def make_columns(bins: Bins, reach: Reach, n_groups: int) -> Columns:
+    """Say what codes mean, and whose values can be blanked or filled in; groups are classes."""
+    moves = reach.attacks
+    none = np.zeros((len(bins.columns), n_groups), dtype=bool)
+    blank, fill = (none if flags is None else flags[:, None] & moves for flags in (reach.blank, reach.fill))
+    return Columns(
+        bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width, bins.missing, frozen(blank), frozen(fill)
+    )
+
+
 def make_work(tree: Tree) -> general_classes.Work:
     """Allocate what the search for a split writes to."""
     n_classes, n_sums = tree.takes.shape[1], tree.sums.shape[1]
@@ -147,8 +157,8 @@ def make_work(tree: Tree) -> general_classes.Work:
     )
 
 
-def _grow(samples: Samples, bins: Bins, units: Units, limits: Limits, tree: Tree) -> Tree:
-    columns = Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
+def _grow(samples: Samples, bins: Bins, reach: Reach, units: Units, limits: Limits, tree: Tree) -> Tree:
+    columns = make_columns(bins, reach, tree.takes.shape[1])
     histograms, work = make_histograms(bins, tree, limits, len(samples.codes)), make_work(tree)
     while general_classes.grow(samples, columns, units, limits, tree, histograms, work) == general.FULL:
         tree = enlarge(tree)

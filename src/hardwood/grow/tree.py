@@ -27,6 +27,8 @@ does: an attacker either attacks or does not. That is deterministic, does not mu
 the tree's objective the plain mixture of natural and adversarial impurity.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
@@ -49,7 +51,7 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
-    if len(problem.classes) > 2:
+    if len(problem.classes) > 2 or problem.schema.accepts_missing:
         return grow_many_classes(problem, reach, options)
     if reach.share is not None:
         _check_shares(problem, options)
@@ -92,8 +94,11 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
 
 
 def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
-    """Grow one robust tree of numerical features and any number of classes: exactly, or on bins."""
-    if options.max_bins is None:
+    """Grow one robust tree of numerical features, any number of classes and missing values: exactly, or on bins.
+
+    Where values are missing, exactly means on bins for all ends of reach.
+    """
+    if options.max_bins is None and not problem.schema.accepts_missing:
         grown = sweep_classes(problem, reach, options)
     else:
         grown = grow_classes(problem, reach, options, options.max_bins)
@@ -102,7 +107,9 @@ def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> T
 
 def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
     """Return the finished tree of a grower of many classes."""
-    return floor_thresholds(harvest(grown.nodes, grown.weight, {}, problem), reach.whole)
+    ensemble, said = harvest(grown.nodes, grown.weight, {}, problem), grown.nodes["missing"]
+    missing_left = np.where(said < 0, ensemble.missing_left, said == 1) & (ensemble.feature >= 0)
+    return floor_thresholds(replace(ensemble, missing_left=missing_left), reach.whole)
 
 
 def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:

@@ -10,10 +10,12 @@ its own that looks for the best split of a node by its histogram (`general_class
 * `split`: children, their samples and their histograms.
 
 A split at a cut (the last code on the left) makes a sample surely left, surely right or movable, by the codes of both
-ends of its reach: `can_go_left` and `can_go_right`. How many of the movable samples of each group go left is part of
-the split (`takes`): nobody, everybody, or the first of them by the lower ends of their reach, those with the same code
-together, until their weight is as near as can be to what the attacker wants on the left. So the tree depends neither
-on the order of the rows nor on whether a row is given twice or weighs twice as much.
+ends of its reach: `can_go_left` and `can_go_right`. A missing value has a code of its own, and a split learns a side
+for it; where the attacker can blank or fill values, that side decides who is movable, and the splits above decide who
+can be missing at all (`find_span`). How many of the movable samples of each group go left is part of the split
+(`takes`): nobody, everybody, or the first of them by the lower ends of their reach, those with the same code together,
+until their weight is as near as can be to what the attacker wants on the left. So the tree depends neither on the order
+of the rows nor on whether a row is given twice or weighs twice as much.
 
 The caller (`grow/general.py`) owns all arrays. `grow` returns when the frontier is empty (DONE) or when there is no
 room for more nodes (FULL): the caller enlarges the arrays and calls again.
@@ -34,6 +36,8 @@ GROUP_SHIFT = uint64(32)
 ID_MASK = uint64((1 << 32) - 1)
 # Of a group's movable samples, all of them.
 EVERYBODY = np.iinfo(np.int64).max
+# The threshold of a split that only parts what is missing from what is not.
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 NODE = record_type(
     [
@@ -42,8 +46,12 @@ NODE = record_type(
         ("cut", np.int64),  # the last code on the left; in a sweep, the first of the node's events on the right
         ("below", np.int64),  # in a sweep, the events on both sides of the threshold
         ("above", np.int64),
+        ("missing", np.int64),  # the side of missing values: 0 right, 1 left; -1: none can be here
+        ("first", np.int64),  # what ancestors leave open of the split's feature, where values can be missing:
+        ("last", np.int64),  # upper ends are above `first`, lower ends at most `last`
         ("gain", np.float64),
         ("left", np.int64),  # the right child is the next node; -1 while unsplit
+        ("parent", np.int64),
         ("depth", np.int64),
         ("start", np.int64),  # the node's samples are entries[start:end]
         ("end", np.int64),
@@ -75,6 +83,9 @@ class Columns(NamedTuple):
     below: np.ndarray  # float64 (feature, threshold): the ends of reach beside each threshold
     above: np.ndarray
     width: int  # codes of a column
+    missing: int  # the code of what is missing; -1 if nothing is
+    blank: np.ndarray  # bool (feature, group): whether its values can be made missing
+    fill: np.ndarray  # bool (feature, group): whether its missing values can be given any other
 
 
 class Units(NamedTuple):
@@ -184,16 +195,60 @@ def is_open(here, limits):
     )
 
 
-@part
-def can_go_left(codes, sample, lo, cut):
-    """Whether a sample can be on the left of a cut; `lo` is the column of its feature's lower ends."""
-    return int64(codes[sample, lo]) <= cut
+@inner
+def hides(bins, feature, n_groups):
+    """Whether values of a feature can be blanked or filled in by somebody."""
+    some = False
+    for group in range(n_groups):
+        some |= bins.blank[feature, group] or bins.fill[feature, group]
+    return some
+
+
+@inner
+def find_span(tree, node, feature, n_thresholds):
+    """What the splits above a node leave open of a feature: (whether it may be missing, `first`, `last`).
+
+    Upper ends of what is there are above `first`, and lower ends are at most `last`.
+    """
+    can_miss, first, last = True, int64(-1), int64(n_thresholds)
+    child, above = node, tree.nodes[node].parent
+    while above >= 0:
+        here = tree.nodes[above]
+        if here.feature == feature:
+            is_left = child == here.left
+            can_miss = can_miss and here.missing == int64(is_left)
+            if is_left:
+                last = here.cut if here.cut < last else last
+            else:
+                first = here.cut if here.cut > first else first
+        child, above = above, here.parent
+    return can_miss, first, last
 
 
 @part
-def can_go_right(codes, sample, hi, cut):
-    """Whether a sample can be on the right of a cut; `hi` is the column of its feature's upper ends."""
-    return int64(codes[sample, hi]) > cut
+def can_go_left(bins, here, codes, sample, group, lo, hi):
+    """Whether a sample can be on the left of a split; `lo` and `hi` are the columns of both ends of its reach."""
+    code = int64(codes[sample, lo])
+    if here.missing < 0:
+        return code <= here.cut or code == bins.missing
+    if code == bins.missing:
+        return here.missing == 1 or bins.fill[here.feature, group]
+    if here.missing == 1 and bins.blank[here.feature, group]:
+        return True
+    return code <= here.cut and code <= here.last and int64(codes[sample, hi]) > here.first
+
+
+@part
+def can_go_right(bins, here, codes, sample, group, lo, hi):
+    """Whether a sample can be on the right of a split."""
+    code = int64(codes[sample, hi])
+    if here.missing < 0:
+        return code > here.cut
+    if code == bins.missing:
+        return here.missing == 0 or bins.fill[here.feature, group]
+    if here.missing == 0 and bins.blank[here.feature, group]:
+        return True
+    return code > here.cut and int64(codes[sample, lo]) <= here.last
 
 
 @inner
@@ -228,9 +283,12 @@ def settle(bins, limits, tree, node, histograms, n_statistics):
         beyond = skip_empty(
             histograms.cells[here.slot], takes, takes.shape[0], n_statistics, lo, hi, cut, bins.n_thresholds[feature]
         )
-        low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
-        middle = 0.5 * low + 0.5 * high
-        here.threshold = middle if low <= middle < high else low
+        if cut == bins.n_thresholds[feature]:  # parts what is missing from what is not
+            here.threshold = LARGEST_FLOAT
+        else:
+            low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
+            middle = 0.5 * low + 0.5 * high
+            here.threshold = middle if low <= middle < high else low
         push(tree, limits.best_first, node)
         if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
             return
@@ -238,10 +296,10 @@ def settle(bins, limits, tree, node, histograms, n_statistics):
 
 
 @inner
-def _tally(samples, statistics, here, group, lo, hi, tally):
+def _tally(samples, statistics, bins, here, group, lo, hi, tally):
     """Add up the movable samples of one group by the codes of their lower ends."""
-    codes, entries, cut = samples.codes, samples.entries, here.cut
-    for code in range(cut + 1):
+    codes, entries = samples.codes, samples.entries
+    for code in range(tally.shape[0]):
         for s in range(tally.shape[1]):
             tally[code, s] = 0
     for k in range(here.start, here.end):
@@ -249,8 +307,8 @@ def _tally(samples, statistics, here, group, lo, hi, tally):
         sample = entry & ID_MASK
         if (
             int64(entry >> GROUP_SHIFT) == group
-            and can_go_right(codes, sample, hi, cut)
-            and can_go_left(codes, sample, lo, cut)
+            and can_go_right(bins, here, codes, sample, group, lo, hi)
+            and can_go_left(bins, here, codes, sample, group, lo, hi)
         ):
             code = int64(codes[sample, lo])
             if statistics is None:
@@ -261,18 +319,18 @@ def _tally(samples, statistics, here, group, lo, hi, tally):
 
 
 @inner
-def find_limits(samples, statistics, here, takes, lo, hi, histograms, left_sums):
+def find_limits(samples, statistics, bins, here, takes, lo, hi, histograms, left_sums):
     """Find where the movable samples that go left end, for each group; of divided ones, complete what is left."""
-    limits, tally, cut = histograms.limits, histograms.tally, here.cut
-    n_statistics = tally.shape[1]
+    limits, tally = histograms.limits, histograms.tally
+    n_codes, n_statistics = tally.shape
     weight = int64(n_statistics > 1)
     for group in range(takes.shape[0]):
-        limits[group] = cut + 1 if takes[group] == EVERYBODY else 0
+        limits[group] = n_codes if takes[group] == EVERYBODY else 0
         if takes[group] == 0 or takes[group] == EVERYBODY:
             continue
-        _tally(samples, statistics, here, group, lo, hi, tally)
+        _tally(samples, statistics, bins, here, group, lo, hi, tally)
         wanted, code = takes[group], int64(0)
-        while code <= cut and wanted > tally[code, weight]:  # nearer with it than without it
+        while code < n_codes and wanted > tally[code, weight]:  # nearer with it than without it
             wanted -= 2 * tally[code, weight]
             for s in range(n_statistics):
                 left_sums[group * n_statistics + s] += tally[code, s]
@@ -281,15 +339,15 @@ def find_limits(samples, statistics, here, takes, lo, hi, histograms, left_sums)
 
 
 @inner
-def _partition(samples, here, lo, hi, limits):
+def _partition(samples, bins, here, lo, hi, limits):
     """Move a node's samples that go left to the front, keeping their order; where the others begin."""
-    codes, entries, spill, cut = samples.codes, samples.entries, samples.spill, here.cut
+    codes, entries, spill = samples.codes, samples.entries, samples.spill
     write, spilled = uint64(here.start), uint64(0)
     for k in range(uint64(here.start), uint64(here.end)):
         entry = entries[k]
         sample, group = entry & ID_MASK, entry >> GROUP_SHIFT
-        right = uint64(not can_go_left(codes, sample, lo, cut))
-        if can_go_right(codes, sample, hi, cut):
+        right = uint64(not can_go_left(bins, here, codes, sample, int64(group), lo, hi))
+        if can_go_right(bins, here, codes, sample, int64(group), lo, hi):
             right |= uint64(int64(codes[sample, lo]) >= limits[group])
         entries[write] = entry
         spill[spilled] = entry
@@ -313,6 +371,8 @@ def make_children(tree, units, node, n_statistics):
         child.feature = -1
         child.left = -1
         child.slot = -1
+        child.parent = node
+        child.missing = -1
         child.depth = here.depth + 1
         child.seed = mix(here.seed + uint64(right + 1))
         own, rows, n_held = sums[here.left + right], int64(0), int64(0)
@@ -332,11 +392,11 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
     n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
     here = nodes[node]
     lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
-    find_limits(samples, statistics, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
+    find_limits(samples, statistics, bins, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
     make_children(tree, units, node, n_statistics)
     left, right = nodes[here.left], nodes[here.left + 1]
     if is_open(left, limits) or is_open(right, limits):
-        middle = _partition(samples, here, lo, hi, histograms.limits)
+        middle = _partition(samples, bins, here, lo, hi, histograms.limits)
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
         smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
         smaller.slot = take_slot(histograms)

@@ -1,0 +1,136 @@
+"""Trees of tables with missing values: every split against who can be where, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_binned import CRITERIA
+
+from hardwood import (
+    RobustTreeClassifier,
+    TreeEnsemble,
+    adversarial_accuracy,
+    export_rules,
+    load_dataset,
+    verify,
+)
+from hardwood.estimators.parameters import check_grow_options
+from hardwood.grow.problem import Problem
+from hardwood.grow.tree import grow_tree
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
+from reference import missing_splits
+from strategies import arrays
+
+NAN = np.nan
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndarray, Any]:
+    """Small tables with holes, of two to four classes, and attackers of every kind."""
+    n_classes = draw(st.integers(2, 4))
+    n, n_features = draw(st.integers(n_classes, 30)), draw(st.integers(1, 3))
+    X = draw(arrays(np.int64, (n, n_features), st.integers(-6, 6))).astype(float)
+    X[draw(arrays(np.int64, X.shape, st.integers(0, 9))) < draw(st.integers(0, 5))] = NAN
+    y = draw(arrays(np.int64, n, st.integers(0, n_classes - 1)))
+    y[:n_classes] = np.arange(n_classes)
+    distance = st.sampled_from([0.0, 0.5, 1.0, 1.5, 3.0, np.inf])
+    entry = st.sampled_from([None, "<", ">", "<>"]) | distance | st.tuples(distance, distance)
+    columns = st.none() | st.just("all") | st.lists(st.integers(0, n_features - 1), min_size=1)
+    threat = ThreatModel(
+        draw(st.lists(entry, min_size=n_features, max_size=n_features)),
+        draw(st.none() | st.sets(st.integers(0, n_classes - 1), min_size=1).map(sorted)),
+        blank=draw(columns),
+        fill=draw(columns),
+    )
+    model = RobustTreeClassifier(threat, criterion=draw(st.sampled_from(CRITERIA)))
+    return model, X, y, draw(st.none() | arrays(np.float64, n, st.sampled_from([0.5, 1.0, 2.0, 0.7])))
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_every_split_is_the_best_there_is(problem: tuple) -> None:
+    model, X, y, weight = problem
+    n_classes, n_features = len(np.unique(y)), X.shape[1]
+    schema = replace(Schema.numeric(n_features), accepts_missing=True)
+    classes, reach = np.arange(n_classes), model.threat.resolve(schema, range(n_classes))
+    table = Problem(X, y, weight, np.ones(n_classes), schema, classes, model.threat)
+    tree = grow_tree(table, reach, check_grow_options(model, len(X), n_features))
+    row_weight = np.ones(len(X)) if weight is None else weight
+    samples = missing_splits.make_samples(X, y, row_weight, reach, n_classes)
+    missing_splits.check_splits(tree, samples, model.criterion)
+
+
+def make_table(n_rows: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose first value is missing more often in class 1."""
+    generator = np.random.default_rng(seed)
+    X = generator.random((n_rows, 3))
+    y = (X[:, 1] + 0.2 * generator.normal(size=n_rows) > 0.5).astype(int)
+    X[generator.random(n_rows) < 0.1 + 0.5 * y, 0] = NAN
+    X[generator.random(n_rows) < 0.2, 1] = NAN
+    return X, y
+
+
+class TestEstimator:
+    def test_what_is_missing_tells(self) -> None:
+        """One split that parts missing values from others; against an attacker who blanks it is worth nothing."""
+        X = np.array([[1.0], [2.0], [3.0], [NAN], [NAN], [NAN]])
+        y = [0, 0, 0, 1, 1, 1]
+        tree = RobustTreeClassifier(0.1).fit(X, y)
+        assert export_rules(tree).splitlines()[::2] == ["if feature 0 is there:", "if feature 0 is missing:"]
+        assert tree.predict([[9.0], [NAN]]).tolist() == [0, 1]
+        assert RobustTreeClassifier(ThreatModel(0.1, blank=[0])).fit(X, y).get_n_leaves() == 1
+        assert RobustTreeClassifier(ThreatModel(0.1, fill="all")).fit(X, y).get_n_leaves() == 1
+        only_zero = ThreatModel(0.1, attacking_classes=[0], blank=[0])
+        assert RobustTreeClassifier(only_zero).fit(X, y).get_n_leaves() == 1
+
+    @pytest.mark.parametrize("hides", [{}, {"blank": [0]}, {"fill": "all"}, {"blank": "all", "fill": "all"}])
+    def test_trained_for_it(self, hides: dict[str, Any]) -> None:
+        """The tree that knows the attacker holds up better than the one that does not, and is verified by anybody."""
+        X, y = make_table()
+        threat = ThreatModel(0.05, **hides)
+        robust, natural = (RobustTreeClassifier(t, max_depth=4).fit(X, y) for t in (threat, None))
+        natural_tree = replace(natural.ensemble_)
+        accuracy = [adversarial_accuracy(model, X, y, threat) for model in (robust, natural_tree)]
+        assert accuracy[0] > accuracy[1]
+        certificate = verify(robust, X[:40], y[:40], threat)
+        found = certificate.status == "vulnerable"
+        assert found.mean() == pytest.approx(1.0 - adversarial_accuracy(robust, X[:40], y[:40], threat))
+        assert np.array_equal(TreeEnsemble.parse_json(robust.ensemble_.to_json()).predict(X), robust.predict(X))
+
+    def test_bins(self) -> None:
+        """With bins for all ends, and with a few; on uint8 codes with a code for what is missing."""
+        X, y = make_table(2000)
+        for max_bins in (255, 16):
+            tree = RobustTreeClassifier(ThreatModel(0.05, blank=[0]), max_bins=max_bins, max_depth=4).fit(X, y)
+            assert tree.score(X, y) > 0.6
+
+    def test_missing_where_none_was(self) -> None:
+        """A feature that was complete in a node sends missing values where more rows went."""
+        X = np.array([[1.0, NAN], [2.0, 1.0], [3.0, 1.0], [9.0, 1.0], [8.0, NAN]] * 3)
+        y = [0, 0, 0, 1, 1] * 3
+        tree = RobustTreeClassifier().fit(X, y)
+        assert tree.predict([[NAN, 1.0]]).tolist() == [0]
+
+    def test_without_missing_values_nothing_changes(self) -> None:
+        table = load_dataset("banknote-authentication")
+        tree = RobustTreeClassifier(0.1, max_depth=4).fit(table.data, table.target)
+        assert not tree.ensemble_.schema.accepts_missing
+        with pytest.raises(ValueError, match=r"missing|NaN"):
+            tree.predict(np.full((1, 4), NAN))
+
+    def test_refusals(self) -> None:
+        X, y = make_table(40)
+        hiding = ThreatModel(0.1, blank="all")
+        with pytest.raises(ValueError, match=r"rho=0\.5: with blank or fill"):
+            RobustTreeClassifier(hiding, rho=0.5).fit(X, y)
+        for options in ({"attacker": "chen"}, {"refine": "alternate"}):
+            with pytest.raises(ValueError, match=r"missing|NaN"):
+                RobustTreeClassifier(0.1, **options).fit(X, y)
+            with pytest.raises(ValueError, match="blank='all': the model takes no missing values"):
+                RobustTreeClassifier(hiding, **options).fit(np.nan_to_num(X), y)
