@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     )
     from hardwood.evaluation import adversarial_accuracy, evaluate, make_adversarial_scorer
     from hardwood.refinement import prune, pruning_path, refine, relabel
-    from hardwood.results import AttackResult, Certificate, MarginCertificate, RobustnessReport
+    from hardwood.results import (
+        AttackResult,
+        Certificate,
+        MarginCertificate,
+        RegressionAttackResult,
+        RegressionReport,
+        RobustnessReport,
+    )
     from hardwood.threat import AttackRule, OneHotGroup, ThreatModel, find_one_hot_groups
     from hardwood.verification import verify
 
@@ -36,6 +43,8 @@ __all__ = [
     "MarginCertificate",
     "OneHotGroup",
     "OptimalRobustTreeClassifier",
+    "RegressionAttackResult",
+    "RegressionReport",
     "RobustBoostingClassifier",
     "RobustBoostingRegressor",
     "RobustForestClassifier",
@@ -74,6 +83,8 @@ _HOME = {
     "OneHotGroup": "threat",
     "MarginCertificate": "results",
     "OptimalRobustTreeClassifier": "estimators",
+    "RegressionAttackResult": "results",
+    "RegressionReport": "results",
     "RobustBoostingClassifier": "estimators",
     "RobustBoostingRegressor": "estimators",
     "RobustForestClassifier": "estimators",

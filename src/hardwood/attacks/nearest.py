@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.attacks.largest_error import attack_regression
 from hardwood.attacks.local import LOCAL_METHODS, attack_locally
+from hardwood.convert import as_ensemble
 from hardwood.progress import Progress, read_progress
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
@@ -32,8 +34,10 @@ def attack(
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Progress | bool | None = None,
-) -> AttackResult:
+) -> Any:
     """Find the nearest adversarial example of every row: exactly, or fast.
+
+    Of a regression: the example whose prediction is furthest off from `y`, exactly.
 
     An adversarial example of a row is a point that the threat model lets the attacker reach and that the model gives
     another class than `y`. A row the model gets wrong as it stands is its own example, at distance 0; the result tells
@@ -45,7 +49,7 @@ def attack(
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
         Values may be missing if the model takes missing values; the attacker can neither change nor make them.
-    y : array-like of labels, or None
+    y : array-like of labels (of numbers for a regression), or None
         None: the model's own predictions, that is, any change of prediction counts.
     threat : ThreatModel or any of its spellings, or None
         None: every feature may take any value, so that `distance` is how far the row is from another class. With
@@ -77,7 +81,7 @@ def attack(
 
     Returns
     -------
-    AttackResult
+    AttackResult, or RegressionAttackResult for a regression
         If interrupted (Ctrl-C), with what had been found by then; the rest is not found, with `lower` 0.
 
     Notes
@@ -103,7 +107,11 @@ def attack(
     """
     limit, report = check_time_limit(time_limit), read_progress(progress)
     check_norm(norm)
-    question = read_question(model, X, y, "<>" if threat is None else threat, predict_if_no_labels=True)
+    ensemble, threat = as_ensemble(model, X), "<>" if threat is None else threat
+    if ensemble.classes is None:
+        settings = AskSettings(method, limit, count_threads(n_jobs), report)
+        return attack_regression(ensemble, X, y, threat, norm=norm, feature_weight=feature_weight, settings=settings)
+    question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
     check_method(method, question, METHODS)
     if question.threat.rules and (norm != np.inf or feature_weight is not None):
         raise ValueError(f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance")

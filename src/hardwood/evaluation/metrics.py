@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.convert import as_ensemble
+from hardwood.ensemble import TreeEnsemble
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
+from hardwood.evaluation.regression import score_regression
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
 from hardwood.verification.ask import AskSettings, decide, decide_all
 from hardwood.verification.question import Question, check_time_limit, read_question
 
-METRICS = ("accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc")
+REGRESSION_METRICS = ("neg_worst_squared_error", "neg_worst_absolute_error")
+CLASSIFIER_METRICS = ("accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc")
+METRICS = (*CLASSIFIER_METRICS, *REGRESSION_METRICS)
 
 
 def adversarial_accuracy(
@@ -54,8 +59,10 @@ def make_adversarial_scorer(
     Parameters
     ----------
     threat : ThreatModel or any of its spellings
-    metric : {"accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc"}, default="accuracy"
-        What is measured under attack. All but the first are about `positive_class`.
+    metric : str, default="accuracy"
+        What is measured under attack. "accuracy"; "precision", "recall", "neg_false_alarm_rate", "roc_auc", which are
+        about `positive_class`; for regressions "neg_worst_squared_error" or "neg_worst_absolute_error", the mean error
+        once the attacker has made each row as bad as it gets, negative so that more is better.
     positive_class : label or None
         The class to be detected. None: the second of two.
     time_limit : float or None, default=None
@@ -93,7 +100,10 @@ class AdversarialScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return what a fitted estimator keeps under attack."""
-        question = read_question(estimator, X, y, self.threat)
+        ensemble = as_ensemble(estimator, X)
+        if self.metric in REGRESSION_METRICS or ensemble.classes is None:
+            return self._score_regression(ensemble, X, y, sample_weight)
+        question = read_question(ensemble, X, y, self.threat)
         if self.metric != "accuracy":
             if sample_weight is not None:
                 raise ValueError(f"sample_weight: metric={self.metric!r} counts rows; expected None")
@@ -101,6 +111,18 @@ class AdversarialScorer:
         if self.time_limit is None:
             return _find_accuracy(question, sample_weight)
         return _share(self._decide(question) == NONE, sample_weight)
+
+    def _score_regression(self, ensemble: TreeEnsemble, X: Any, y: Any, sample_weight: Any) -> float:
+        """Return the mean error under attack, negative."""
+        is_regression = ensemble.classes is None
+        if is_regression != (self.metric in REGRESSION_METRICS):
+            kind, others = ("regression", REGRESSION_METRICS) if is_regression else ("classifier", CLASSIFIER_METRICS)
+            raise ValueError(f"metric={self.metric!r}: the model is a {kind}; expected one of {', '.join(others)}")
+        settings = AskSettings(time_limit=check_time_limit(self.time_limit))
+        squared = self.metric == "neg_worst_squared_error"
+        return -score_regression(
+            ensemble, X, y, self.threat, squared=squared, settings=settings, sample_weight=sample_weight
+        )
 
     def _decide(self, question: Question) -> np.ndarray:
         """Return what is known of each row."""

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.convert import as_ensemble
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
+from hardwood.evaluation.regression import evaluate_regression
 from hardwood.progress import Progress, read_progress
 from hardwood.results import RobustnessReport
 from hardwood.table.likeness import is_frame, is_polars
@@ -37,8 +39,10 @@ def evaluate(
     time_limit: float | None = 1.0,
     n_jobs: int | None = None,
     progress: Progress | bool | None = None,
-) -> RobustnessReport:
+) -> Any:
     """Measure a model on some rows: accuracy, adversarial accuracy, and what to compare them with.
+
+    Of a regression the errors are measured: as rows stand, under attack, and of the best constant.
 
     A model that always says the same is perfectly robust, so its accuracy is reported beside: the model is worth
     something if it does better. And no model can be right about two rows of different classes that the attacker can
@@ -49,7 +53,7 @@ def evaluate(
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
     X : table of shape (n_samples, n_features)
-    y : array-like of labels
+    y : array-like of labels, or of numbers for a regression
     threat : ThreatModel or any of its spellings
     epsilons : array-like of numbers >= 0, or None
         Also measure under these multiples of the threat model, as :meth:`ThreatModel.scaled` has them: distances are
@@ -85,7 +89,7 @@ def evaluate(
 
     Returns
     -------
-    RobustnessReport
+    RobustnessReport, or RegressionReport for a regression
         If interrupted (Ctrl-C) on the way, with what had been decided by then.
 
     Examples
@@ -99,11 +103,16 @@ def evaluate(
     limit, report = check_time_limit(time_limit), read_progress(progress)
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)
-    question = read_question(model, X, y, threat)
+    settings = AskSettings(time_limit=limit, n_threads=count_threads(n_jobs), progress=report)
+    ensemble = as_ensemble(model, X)
+    if ensemble.classes is None:
+        asked_for = {"distances": distances or None, "positive_class": positive_class}
+        _refuse_for_regression(asked_for | {"decision_threshold": decision_threshold})
+        return evaluate_regression(ensemble, X, y, threat, grid, settings)
+    question = read_question(ensemble, X, y, threat)
     positive = read_positive_class(positive_class, question.ensemble.labels)
     question = question._replace(ensemble=set_threshold(question.ensemble, positive, decision_threshold))
     ensemble, matrix, class_index = question.ensemble, question.matrix, question.class_index
-    settings = AskSettings(time_limit=limit, n_threads=count_threads(n_jobs), progress=report)
     seconds: dict[str, float] = {}
     ceilings = ceilings_lower = None
     interrupted = False
@@ -150,6 +159,13 @@ def evaluate(
         index=getattr(X, "index", None) if is_frame(X) else None,
         frame="polars" if is_polars(X) else "pandas",
     )
+
+
+def _refuse_for_regression(asked_for: dict[str, Any]) -> None:
+    """Refuse parameters that say nothing of a regression."""
+    for name, value in asked_for.items():
+        if value is not None:
+            raise ValueError(f"{name}={value!r}: the model is a regression, which has no classes; leave it out")
 
 
 def _read_epsilons(epsilons: Any) -> np.ndarray:

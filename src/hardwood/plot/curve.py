@@ -1,4 +1,4 @@
-"""Adversarial accuracy as the attacker grows stronger."""
+"""Adversarial accuracy, or the error of a regression, as the attacker grows stronger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.evaluation import evaluate
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
-from hardwood.results import RobustnessReport
+from hardwood.results import RegressionReport, RobustnessReport
 
 _GREY = "#777777"
 _UP_TO, _POINTS = 2.0, 11
@@ -20,26 +20,31 @@ _CURVE = "hardwood curve"  # marks the lines of models, so that a second one fin
 
 @dataclass
 class RobustnessCurveDisplay:
-    """Adversarial accuracy under multiples of a threat model.
+    """Adversarial accuracy, or the error of a regression, under multiples of a threat model.
 
     Use `from_estimator` or `from_report` to compute a display and `plot` to draw it; several displays can be drawn on
     one axes. Beside the model stand the two figures to judge it by: a constant classifier, which no attacker can fool,
-    and the ceiling that no classifier can exceed.
+    and the ceiling that no classifier can exceed. For a regression it is the mean squared error under attack, beside
+    that of the best constant.
 
     Attributes
     ----------
     epsilons : ndarray
         Multiples of the threat model: 0 is no attacker, 1 the threat model itself.
     lower, upper : ndarray
-        The adversarial accuracy at each epsilon lies between these; they are equal where every row is decided.
+        The adversarial accuracy, or the error, at each epsilon lies between these; they are equal where every row is
+        decided.
     ceiling : ndarray or None
         What no classifier can exceed, at each epsilon.
     constant : float
-        The accuracy of a constant classifier.
+        The accuracy of a constant classifier, or the error of the best constant.
     name : str
         What the curve is called in the legend.
     ceiling_lower : ndarray or None
         How low the ceiling might be, at each epsilon: as `ceiling`, unless time ran out while it was worked out.
+
+    is_error : bool
+        Whether it is the error of a regression.
 
     Examples
     --------
@@ -59,6 +64,7 @@ class RobustnessCurveDisplay:
     constant: float
     name: str
     ceiling_lower: np.ndarray | None = None
+    is_error: bool = False
 
     @classmethod
     def from_estimator(
@@ -79,7 +85,7 @@ class RobustnessCurveDisplay:
         estimator : fitted tree model
             Anything :func:`as_ensemble` takes.
         X, y : table, array
-            The rows and their labels.
+            The rows and their labels, or numbers.
         threat : any spelling of a threat model, optional
             By default what the estimator was trained against.
         epsilons : array-like of numbers >= 0, optional
@@ -100,16 +106,20 @@ class RobustnessCurveDisplay:
         return cls.from_report(report, name=type(estimator).__name__ if name is None else name)
 
     @classmethod
-    def from_report(cls, report: RobustnessReport, *, name: str = "model") -> RobustnessCurveDisplay:
+    def from_report(cls, report: RobustnessReport | RegressionReport, *, name: str = "model") -> RobustnessCurveDisplay:
         """Take the curve out of a report.
 
         Parameters
         ----------
-        report : RobustnessReport
+        report : RobustnessReport or RegressionReport
             What :func:`evaluate` returned, best with some ``epsilons``.
         name : str, default="model"
             What the curve is called.
         """
+        if isinstance(report, RegressionReport):
+            errors = [report.squared_error_at(epsilon) for epsilon in report.epsilons]
+            lower, upper = (np.array(side) for side in zip(*errors, strict=True))
+            return cls(report.epsilons, lower, upper, None, report.constant_squared_error, name, is_error=True)
         bounds = [report.accuracy_at(epsilon) for epsilon in report.epsilons]
         lower, upper = (np.array(side) for side in zip(*bounds, strict=True))
         ceilings = report.ceilings, report.ceilings_lower
@@ -142,9 +152,15 @@ class RobustnessCurveDisplay:
             band = {"color": color, "alpha": 0.25, "linewidth": 0, "zorder": 3, "label": f"{self.name}: undecided rows"}
             ax.fill_between(self.epsilons, self.lower, self.upper, **band)
         line = {"color": color, "linewidth": 2.2, "marker": "o", "markersize": 5, "label": self.name, "zorder": 4}
-        ax.plot(self.epsilons, self.lower, gid=_CURVE, **line)
+        # Of an interval, the side that is proved.
+        ax.plot(self.epsilons, self.upper if self.is_error else self.lower, gid=_CURVE, **line)
         furthest = self.epsilons.max()
-        ax.set(xlim=(0.0, max(furthest, ax.get_xlim()[1]) if others else furthest), ylim=(0.0, 1.0))
+        ax.set(xlim=(0.0, max(furthest, ax.get_xlim()[1]) if others else furthest))
+        if self.is_error:
+            highest = 1.05 * max(float(self.upper.max()), self.constant)
+            ax.set_ylim(0.0, max(highest, ax.get_ylim()[1]) if others else highest)
+        else:
+            ax.set_ylim(0.0, 1.0)
         self._label_axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -157,14 +173,18 @@ class RobustnessCurveDisplay:
         if self.ceiling is not None and self.ceiling_lower is not None and (self.ceiling_lower < self.ceiling).any():
             doubt = {"color": "#F2F2F2", "label": "perhaps no classifier (time ran out)"}
             ax.fill_between(self.epsilons, self.ceiling_lower, self.ceiling, **doubt, **area)
-        dashed = {"linestyle": (0, (4, 3)), "linewidth": 1.2, "zorder": 1, "label": "constant classifier"}
+        label = "best constant" if self.is_error else "constant classifier"
+        dashed = {"linestyle": (0, (4, 3)), "linewidth": 1.2, "zorder": 1, "label": label}
         ax.axhline(self.constant, color=_GREY, **dashed)
         ax.axvline(1.0, color="#CCCCCC", linewidth=1.0, zorder=1)
 
     def _label_axes(self, ax: Any) -> None:
         ax.set_xlabel("strength of the attacker (1: the threat model)", color=INK)
-        ax.set_ylabel("accuracy under attack", color=INK)
-        ax.yaxis.set_major_formatter(matplotlib_module("ticker").PercentFormatter(1.0))
+        if self.is_error:
+            ax.set_ylabel("mean squared error under attack", color=INK)
+        else:
+            ax.set_ylabel("accuracy under attack", color=INK)
+            ax.yaxis.set_major_formatter(matplotlib_module("ticker").PercentFormatter(1.0))
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(_GREY)
         ax.tick_params(colors=_GREY)
@@ -172,13 +192,13 @@ class RobustnessCurveDisplay:
 
 
 def save_robustness_curve(
-    report: RobustnessReport, path: str | PathLike[str], *, name: str = "model", dpi: int = 150
+    report: RobustnessReport | RegressionReport, path: str | PathLike[str], *, name: str = "model", dpi: int = 150
 ) -> None:
     """Save the curve of a report as a picture, with no need for a screen.
 
     Parameters
     ----------
-    report : RobustnessReport
+    report : RobustnessReport or RegressionReport
         What :func:`evaluate` returned, best with some ``epsilons``.
     path : path
         Where to save; the suffix says in which format.

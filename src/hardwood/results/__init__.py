@@ -5,9 +5,12 @@ from hardwood.results.records import (
     Bounds,
     Certificate,
     DetectionRates,
+    ErrorBounds,
     MarginCertificate,
+    RegressionAttackResult,
     unless_interrupted,
 )
+from hardwood.results.regression_report import RegressionReport
 from hardwood.results.report import RobustnessReport
 
 __all__ = [
@@ -15,7 +18,10 @@ __all__ = [
     "Bounds",
     "Certificate",
     "DetectionRates",
+    "ErrorBounds",
     "MarginCertificate",
+    "RegressionAttackResult",
+    "RegressionReport",
     "RobustnessReport",
     "unless_interrupted",
 ]

@@ -166,3 +166,68 @@ class DetectionRates(NamedTuple):
     precision: Bounds
     recall: Bounds
     false_alarm_rate: Bounds
+
+
+class ErrorBounds(NamedTuple):
+    """A mean error: between `lower` and `upper`, which are equal once every row is decided.
+
+    Examples
+    --------
+    >>> print(ErrorBounds(0.25, 0.25), "and", ErrorBounds(2900.123, 3100.0))
+    0.25 and 2900 to 3100
+    """
+
+    lower: float
+    upper: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both are the same."""
+        return self.lower == self.upper
+
+    def __str__(self) -> str:
+        return f"{self.lower:.4g}" if self.is_exact else f"{self.lower:.4g} to {self.upper:.4g}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegressionAttackResult:
+    """What an attack on a regression found, row by row: the example whose prediction is furthest off.
+
+    Attributes
+    ----------
+    X_adv : array or DataFrame, shape (n_samples, n_features)
+        The examples, as the kind of table that was attacked, with its index and types as `AttackResult.X_adv` has them.
+        A row that the attacker cannot make worse is its own example.
+    prediction : ndarray of float, shape (n_samples,)
+        What the model says of the examples.
+    error : ndarray of float, shape (n_samples,)
+        How far that is off.
+    upper : ndarray of float, shape (n_samples,)
+        No example is further off. Equal to `error` where the search was finished.
+    error_before : ndarray of float, shape (n_samples,)
+        How far the prediction is off without any attack.
+    distance : ndarray of float, shape (n_samples,)
+        How far the example is from its row; there may be a nearer one with the same prediction if the model has several
+        trees.
+    interrupted : bool
+        Whether Ctrl-C has cut it short.
+    """
+
+    X_adv: Any
+    prediction: np.ndarray
+    error: np.ndarray
+    upper: np.ndarray
+    error_before: np.ndarray
+    distance: np.ndarray
+    interrupted: bool = False
+
+    @property
+    def made_worse(self) -> np.ndarray:
+        """Whether the example is further off than the row as it stands."""
+        return np.asarray(self.error > self.error_before)
+
+    def __repr__(self) -> str:
+        return (
+            f"RegressionAttackResult(rows={len(self.error)}, made_worse={int(self.made_worse.sum())}, "
+            f"mean_error={self.error_before.mean():.4g} -> {self.error.mean():.4g})"
+        )

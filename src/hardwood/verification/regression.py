@@ -1,47 +1,104 @@
-"""Certificates for regressions: the interval that an attacker can move a prediction in."""
+"""Questions about regressions: between which outputs an attacker can move a prediction, and how far off that is."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.results import Certificate
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
+from hardwood.verification.answers import Answers
 from hardwood.verification.ask import AskSettings, extreme
 from hardwood.verification.examples import restore
+
+
+class RegressionQuestion(NamedTuple):
+    """Rows of a table, the numbers wanted for them, and an attacker."""
+
+    ensemble: TreeEnsemble
+    X: Any  # the table as the caller gave it
+    matrix: np.ndarray  # the same, encoded
+    target: np.ndarray
+    threat: ThreatModel
+    reach: Reach
+
+    def under(self, threat: ThreatModel) -> "RegressionQuestion":
+        """Return the same rows with another attacker."""
+        return self._replace(threat=threat, reach=threat.resolve(self.ensemble.schema))
+
+
+class OutputRange(NamedTuple):
+    """The lowest and the highest output that an attacker can bring about, row by row."""
+
+    lowest: Answers
+    highest: Answers
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C has cut the search short."""
+        return self.lowest.interrupted or self.highest.interrupted
+
+    def bound_errors(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far off from the target the output is, at worst: what was reached, and what is not exceeded."""
+        reached = np.maximum(np.abs(self.highest.lower - target), np.abs(self.lowest.upper - target))
+        limit = np.maximum(np.abs(self.highest.upper - target), np.abs(self.lowest.lower - target))
+        return reached, np.maximum(reached, limit)
+
+    def choose_examples(self, target: np.ndarray) -> np.ndarray:
+        """Return the example of each row whose output is further off from the target."""
+        is_above = np.abs(self.highest.lower - target) >= np.abs(self.lowest.upper - target)
+        return np.where(is_above[:, None], self.highest.example, self.lowest.example)
+
+
+def read_regression_question(model: Any, X: Any, y: Any, threat: Any) -> RegressionQuestion:
+    """Read what a public function was given about a regression. Without `y` the model's own outputs stand for it."""
+    ensemble = as_ensemble(model, X)
+    matrix = ensemble.schema.encode(X)
+    target = ensemble.output(matrix)[:, 0].astype(np.float64) if y is None else read_targets(y, len(matrix))
+    words = ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema)
+    return RegressionQuestion(ensemble, X, matrix, target, words, words.resolve(ensemble.schema))
+
+
+def find_outputs(question: RegressionQuestion, settings: AskSettings) -> OutputRange:
+    """Find between which outputs an attacker can move the prediction of each row."""
+    ensemble, matrix, reach = question.ensemble, question.matrix, question.reach
+    highest = extreme(ensemble, matrix, reach, 1, settings)
+    if highest.interrupted:
+        settings = settings._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
+    return OutputRange(extreme(ensemble, matrix, reach, -1, settings), highest)
+
+
+def give_back_errors(question: RegressionQuestion, examples: np.ndarray, least: np.ndarray) -> Any:
+    """Return examples, NaN where there is none, as the table that was asked about; each is off by `least` or more."""
+    ensemble, reach = question.ensemble, question.reach
+
+    def is_off(rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+        output = ensemble.output(points)[:, 0].astype(np.float64)
+        inside = reach.contains(question.matrix[rows], points, np.zeros(len(rows), dtype=np.intp))
+        return inside & (np.abs(output - question.target[rows]) >= least[rows])
+
+    return restore(ensemble.schema, question.X, question.matrix, examples, is_off)
 
 
 def verify_outputs(
     ensemble: TreeEnsemble, X: Any, y: Any, threat: Any, tolerance: Any, settings: AskSettings
 ) -> Certificate:
     """Prove for every row between which outputs an attacker can move the prediction."""
-    matrix = ensemble.schema.encode(X)
     tolerance = check_tolerance(tolerance)
-    wanted = ensemble.output(matrix)[:, 0].astype(np.float64) if y is None else read_targets(y, len(matrix))
-    reach = ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema).resolve(ensemble.schema)
-    highest = extreme(ensemble, matrix, reach, 1, settings)
-    if highest.interrupted:
-        settings = settings._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
-    lowest = extreme(ensemble, matrix, reach, -1, settings)
-
-    def is_off(rows: np.ndarray, points: np.ndarray) -> np.ndarray:
-        output = ensemble.output(points)[:, 0].astype(np.float64)
-        inside = reach.contains(matrix[rows], points, np.zeros(len(rows), dtype=np.intp))
-        return inside & (np.abs(output - wanted[rows]) > tolerance)
-
-    # What was reached: at least `lower` of the highest output, at most `upper` of the lowest.
-    off_above, off_below = np.abs(highest.lower - wanted), np.abs(lowest.upper - wanted)
-    fails = np.maximum(off_above, off_below) > tolerance
-    proved = (np.abs(highest.upper - wanted) <= tolerance) & (np.abs(lowest.lower - wanted) <= tolerance)
-    worst = np.where((off_above >= off_below)[:, None], highest.example, lowest.example)
-    witness = np.where(fails[:, None], worst, np.nan)
+    question = read_regression_question(ensemble, X, y, threat)
+    outputs = find_outputs(question, settings)
+    reached, limit = outputs.bound_errors(question.target)
+    fails, proved = reached > tolerance, limit <= tolerance
+    witness = np.where(fails[:, None], outputs.choose_examples(question.target), np.nan)
+    least = np.full(len(reached), np.nextafter(tolerance, np.inf))  # whatever is more than the tolerance
     return Certificate(
         status=np.select([fails, proved], ["vulnerable", "robust"], "unknown"),
-        lower=lowest.lower,
-        upper=highest.upper,
-        witness=restore(ensemble.schema, X, matrix, witness, is_off),
-        interrupted=highest.interrupted or lowest.interrupted,
+        lower=outputs.lowest.lower,
+        upper=outputs.highest.upper,
+        witness=give_back_errors(question, witness, least),
+        interrupted=outputs.interrupted,
     )
 
 
