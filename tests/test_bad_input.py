@@ -216,9 +216,9 @@ class TestModels:
             DOORS[door](model, X, Y)
         DOORS[door](model[-1], model[:-1].transform(X), Y)
 
-    @pytest.mark.parametrize("door", [name for name in JUDGES if name != "verify"])
+    @pytest.mark.parametrize("door", ["is_vulnerable", "adversarial_accuracy"])
     def test_a_regression_has_no_classes(self, door: str) -> None:
-        """(Certificates of regressions are about intervals of outputs: see test_verify.)"""
+        """(What there is to ask about regressions: see test_verify and test_evaluate_regression.)"""
         model = RandomForestRegressor(3, random_state=0).fit(X, X["a"])
         assert as_ensemble(model).predict(X).tolist() == model.predict(X).tolist()
         with pytest.raises(TypeError, match=r"model: this one is a regression, .*; expected a classifier"):

@@ -281,10 +281,3 @@ def test_what_is_refused(model: RobustTreeClassifier, numbers: Table, options: d
     asked = {"model": model, "X": numbers[0], "y": numbers[1], "threat": 0.1} | options
     with pytest.raises(ValueError, match=words):
         evaluate(**asked)
-
-
-def test_regressions_are_refused(numbers: Table) -> None:
-    from sklearn.tree import DecisionTreeRegressor
-
-    with pytest.raises(TypeError, match="regression"):
-        evaluate(DecisionTreeRegressor(max_depth=2).fit(*numbers), *numbers, 0.1)
