@@ -32,17 +32,22 @@ def find_whole_columns(X: Any) -> list[WholeColumn]:
     """Return the columns of a DataFrame whose types hold whole numbers or truth values; an array has none."""
     if not is_frame(X):
         return []
-    columns = []
-    for j in range(X.shape[1]):
-        name = str(get_column(X, j).dtype).lower().partition("[")[0]  # int64, Int64, UInt8, boolean, uint8[pyarrow]
-        if name.startswith("bool"):
-            columns.append(WholeColumn(j, 0.0, 1.0))
-        elif name.startswith(("int", "uint")) and name[-1].isdigit():
-            limits = np.iinfo(name)
-            # The largest int64 is no float64, and the next one that is does not fit.
-            most = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(limits.max, 0.0)
-            columns.append(WholeColumn(j, float(limits.min), float(most)))
-    return columns
+    names = list(map(str, X.dtypes))
+    limits = {name: _find_limits(name) for name in set(names)}
+    return [WholeColumn(j, *ends) for j, name in enumerate(names) if (ends := limits[name]) is not None]
+
+
+def _find_limits(dtype: str) -> tuple[float, float] | None:
+    """Return the least and the most that a type of whole numbers or truth values can hold; None of other types."""
+    name = dtype.lower().partition("[")[0]  # int64, Int64, UInt8, boolean, uint8[pyarrow]
+    if name.startswith("bool"):
+        return 0.0, 1.0
+    if not (name.startswith(("int", "uint")) and name[-1].isdigit()):
+        return None
+    limits = np.iinfo(name)
+    # The largest int64 is no float64, and the next one that is does not fit.
+    most = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(limits.max, 0.0)
+    return float(limits.min), float(most)
 
 
 def decode_like(
