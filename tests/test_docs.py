@@ -200,6 +200,7 @@ NO_METHOD = {
     "installation.md",
     "models.md",
     "accuracy-study.md",
+    "phishing.md",
 }
 
 
