@@ -52,7 +52,8 @@ SETTINGS = [
 OTHERS = [
     Setting(table, 0.1)
     for table in (
-        "SPECTF", "blood-transfusion", "climate-model-simulation", "cylinder-bands", "haberman", "planning-relax",
+        "SPECTF", "blood-transfusion", "breast-cancer", "climate-model-simulation", "cylinder-bands", "haberman",
+        "planning-relax",
     )
 ]  # fmt: skip
 BARS = {str(SETTINGS[0]): 0.895, str(SETTINGS[7]): 0.74, str(SETTINGS[9]): 0.93, str(SETTINGS[10]): 0.955}

@@ -131,7 +131,9 @@ def read_provably_robust_boosting(model: Any, features: int, classes: Any) -> Tr
             left.append(len(nodes))
             nodes.append(float(node.w_l) if node.left is None else node.left)
             nodes.append(float(node.w_l + node.w_r) if node.right is None else node.right)
-        splits = [None if isinstance(n, float) else (int(n.coord), float(np.nextafter(float(n.b), -np.inf))) for n in nodes]
+        splits = [
+            None if isinstance(n, float) else (int(n.coord), float(np.nextafter(float(n.b), -np.inf))) for n in nodes
+        ]
         value = np.array([[node if isinstance(node, float) else 0.0] for node in nodes])
         trees.append(_assemble(splits, np.array(left, dtype=np.int32), value, features, classes))
     return _join(trees)

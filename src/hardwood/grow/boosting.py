@@ -8,7 +8,7 @@ the losses are)::
     codes of both ends of every row's reach, made once
     repeat: gradients and hessians of the certified loss
             a tree by histograms of both; a node holds every row that can reach it
-            while the certified loss does not fall: the weakest last split goes
+            while the certified loss does not fall: the last splits of all branches go
             low, high += learning rate * lowest, highest leaf that each row can reach
 
 How many trees there are is decided by the certified loss of rows that were held out (`boost`), from 0 trees on.
@@ -31,6 +31,9 @@ from hardwood.progress import Progress
 
 # Scales stay below this power of two, which is a float64.
 MOST_BITS = 1000
+# A tree lowers the certified loss by at least this share of it. What lowers it less changes no prediction, and on large
+# tables such trees would go on for hundreds of rounds.
+LEAST_DECREASE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -216,10 +219,10 @@ class Booster:
             low[:, output] += self._low
             high[:, output] += self._high
             loss = self._measure(new := Sums(low, high))
-            if loss < self._loss_now:
+            if loss < (1.0 - LEAST_DECREASE) * self._loss_now:
                 self.sums, self._loss_now = new, loss
                 return True
-            _cut_weakest(nodes)
+            _cut_last_splits(nodes)
         return False
 
 
@@ -229,13 +232,12 @@ def _fix_point(values: np.ndarray) -> tuple[np.ndarray, float]:
     return np.rint(values * math.ldexp(1.0, bits)).astype(np.int64), math.ldexp(1.0, -bits)
 
 
-def _cut_weakest(nodes: np.ndarray) -> None:
-    """Make a leaf of the last split with the least gain."""
+def _cut_last_splits(nodes: np.ndarray) -> None:
+    """Make leaves of all splits whose children are leaves."""
     inner = nodes["feature"] >= 0
     last = np.flatnonzero(inner)
     last = last[~inner[nodes["left"][last]] & ~inner[nodes["left"][last] + 1]]
-    weakest = last[nodes["gain"][last].argmin()]
-    nodes["feature"][weakest] = nodes["left"][weakest] = -1
+    nodes["feature"][last] = nodes["left"][last] = -1
 
 
 def boost(
