@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from hardwood import RobustTreeClassifier, ThreatModel, as_ensemble, attack, evaluate, verify
+from hardwood import OneHotGroup, RobustTreeClassifier, ThreatModel, as_ensemble, attack, evaluate, verify
 from hardwood.evaluation.metrics import adversarial_accuracy
 from reference import relating
 
@@ -82,11 +82,49 @@ def test_whole_points_by_trying_them_all(name: str, seed: int) -> None:
         for i in np.flatnonzero(fooled):
             nearest = np.linalg.norm(wanted[i] - X.to_numpy()[i], ord=norm, axis=1).min()
             assert result.distance[i] == pytest.approx(nearest)
-            assert result.lower[i] <= nearest * (1.0 + 1e-9)
-            if norm != 2:  # where only a bound may be known
-                assert result.lower[i] == pytest.approx(nearest)
+            assert result.lower[i] == pytest.approx(nearest)
             for example in (result.X_adv.to_numpy()[i], proof.witness.to_numpy()[i]):
                 assert (wanted[i] == example).all(axis=1).any()
+
+
+DERIVED = {
+    "d = a / b": lambda a, b, c: a / b,
+    "d = 10 * (a + 1) / (b + c) - 2": lambda a, b, c: 10.0 * (a + 1.0) / (b + c) - 2.0,
+    "d = sqrt(a + b)": lambda a, b, c: np.sqrt(a + b),
+    "d = 3 - log1p(c)": lambda a, b, c: 3.0 - np.log1p(c),
+}
+
+
+@pytest.mark.parametrize("text", list(DERIVED))
+@pytest.mark.parametrize("name", ["tree", "forest"])
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6))
+def test_derived_columns_by_trying_all_that_they_derive_from(name: str, text: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    X = generator.integers(1, 6, size=(70, 4)).astype(float)
+    X[:, 3] = DERIVED[text](*X[:, :3].T)
+    y = (X[:, 3] + 0.2 * X[:, 0] + generator.normal(0.0, 0.4, 70) > np.median(X[:, 3]) + 0.6).astype(int)
+    y[:2] = [0, 1]
+    table = pd.DataFrame(X, columns=NAMES)
+    model = fit(name, table, y, seed)
+    reach = dict(zip(NAMES, [*generator.integers(0, 3, size=3).tolist(), "<>"], strict=True))
+    relations = [text, *(["a <= c + 2"] if generator.random() < 0.5 else [])]
+    threat = ThreatModel(reach, whole_numbers=NAMES[:3], within=dict.fromkeys(NAMES[:3], (0, 9)), relations=relations)
+    table, y = table[:5], y[:5]
+    results = {norm: attack(model, table, y, threat, norm=norm) for norm in NORMS}
+    status = verify(model, table, y, threat).status
+    for i, x in enumerate(table.to_numpy()):
+        distance = np.array([reach[column] for column in NAMES[:3]])
+        points = relating.whole_points(x[:3], np.maximum(x[:3] - distance, 0.0), x[:3] + distance)
+        with np.errstate(all="ignore"):
+            points = np.column_stack([points, DERIVED[text](*points.T)])
+        points = relating.keep_related(relations, NAMES, x, points[np.isfinite(points[:, 3])])
+        points = points[model.predict(pd.DataFrame(points, columns=NAMES)) != y[i]]
+        assert status[i] == ("vulnerable" if len(points) else "robust")
+        for norm, result in results.items():
+            wanted = np.linalg.norm(points - x, ord=norm, axis=1).min() if len(points) else np.inf
+            assert result.distance[i] == pytest.approx(wanted, rel=1e-6)
+            assert result.lower[i] == pytest.approx(wanted, rel=1e-6)
 
 
 @settings(max_examples=6)
@@ -134,6 +172,59 @@ def test_other_numbers_cell_by_cell(name: str, seed: int) -> None:
             wanted = relating.distance_by_cells(trees, X[i], int(y[i]), (low[0], high[0]), own_rows, norm)
             assert result.distance[k] == pytest.approx(wanted, rel=1e-6, abs=1e-9)
             assert result.lower[k] == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+
+
+BUDGETS: list[dict[str, Any]] = [
+    {}, {"max_changes": 2}, {"radius": 2.0, "norm": 1, "units": {"a": 2.0}}, {"radius": 1.5, "norm": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at_most_one", [False, True])
+@pytest.mark.parametrize("budget", BUDGETS)
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6))
+def test_together_with_groups_and_budgets(budget: dict[str, Any], at_most_one: bool, seed: int) -> None:
+    """Relations of counts and of one-hot columns, a group whose change is one change, and a budget."""
+    generator = np.random.default_rng(seed)
+    names = ["a", "b", "c", "p", "q", "r"]
+    X = np.zeros((70, 6))
+    X[:, :3] = generator.integers(0, 5, size=(70, 3))
+    code = generator.integers(0, 3 + at_most_one, size=70)
+    X[:, 3:] = code[:, None] == np.arange(3)
+    y = (X[:, 0] + 2.0 * X[:, 3] + generator.normal(0.0, 0.5, 70) > X[:, 2] + X[:, 4]).astype(int)
+    y[:2] = [0, 1]
+    table = pd.DataFrame(X, columns=names)
+    model = fit(["tree", "forest"][seed % 2], table, y, seed)
+    pool = ["a + b <= c + 2", "a <= 2 + 3 * p", "b >= q", "c >= 2 * p + q", "p <= q + r + 0.5"]
+    relations = generator.choice(pool, size=2, replace=False).tolist()
+    group = OneHotGroup(["p", "q", "r"], at_most_one=at_most_one)
+    threat = ThreatModel(
+        {"a": 2, "b": 1, "c": 1}, whole_numbers=names[:3], within=dict.fromkeys(names[:3], (0, 9)), groups=[group],
+        relations=relations, **budget,
+    )  # fmt: skip
+    status = verify(model, table[:5], y[:5], threat).status
+    results = {norm: attack(model, table[:5], y[:5], threat, norm=norm) for norm in NORMS}
+    states = np.eye(3 + at_most_one, 3)
+    reach = np.array([2.0, 1.0, 1.0])
+    for i, x in enumerate(X[:5]):
+        counts = relating.whole_points(x[:3], np.maximum(x[:3] - reach, 0.0), x[:3] + reach)
+        points = np.hstack([np.repeat(counts, len(states), axis=0), np.tile(states, (len(counts), 1))])
+        points = relating.keep_related(relations, names, x, points)
+        points = points[model.predict(pd.DataFrame(points, columns=names)) != y[i]]
+        change = np.abs(points - x)
+        change = np.column_stack([change[:, :3], change[:, 3:].any(axis=1)])
+        spent = change / [budget.get("units", {}).get("a", 1.0), 1.0, 1.0, 1.0]
+        affordable = (change != 0.0).sum(axis=1) <= budget.get("max_changes", 4)
+        affordable &= np.linalg.norm(spent, ord=budget.get("norm", 2), axis=1) <= budget.get("radius", np.inf) + 1e-9
+        change = change[affordable]
+        assert status[i] == ("vulnerable" if len(change) else "robust")
+        for norm, result in results.items():
+            wanted = np.linalg.norm(change, ord=norm, axis=1).min() if len(change) else np.inf
+            assert result.lower[i] <= wanted * (1.0 + 1e-9)
+            assert result.distance[i] >= wanted * (1.0 - 1e-9)
+            if not budget or norm == budget.get("norm", 0):  # otherwise a bound may be all that is known
+                assert result.distance[i] == pytest.approx(wanted)
+                assert result.lower[i] == pytest.approx(wanted)
 
 
 def stump(threshold: float, column: int = 2, n_columns: int = 3) -> Any:

@@ -52,6 +52,11 @@ class PlacedExpression(NamedTuple):
         """Return the value for each row."""
         return np.asarray((matrix[:, self.columns] * self.coefficients).sum(axis=1) + self.constant)
 
+    def find_range(self, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+        """Return the least and the largest value in a box."""
+        ends = self.coefficients * np.stack([low, high])[:, self.columns]
+        return float(ends.min(axis=0).sum() + self.constant), float(ends.max(axis=0).sum() + self.constant)
+
     def measure(self, matrix: np.ndarray) -> np.ndarray:
         """Return the sum of the sizes of the terms for each row."""
         return np.asarray(np.abs(matrix[:, self.columns] * self.coefficients).sum(axis=1) + abs(self.constant))
@@ -96,10 +101,14 @@ class Derived(NamedTuple):
     offset: float = 0.0
 
     @property
+    def sources(self) -> np.ndarray:
+        """The positions of the columns that it is derived from."""
+        return self.inner.columns if self.below is None else np.union1d(self.inner.columns, self.below.columns)
+
+    @property
     def columns(self) -> np.ndarray:
-        """The positions of all its columns, the derived one first."""
-        parts = [np.array([self.target]), self.inner.columns]
-        return np.unique(np.concatenate(parts if self.below is None else [*parts, self.below.columns]))
+        """The positions of all its columns."""
+        return np.union1d([self.target], self.sources)
 
     def move(self, position: dict[int, int]) -> "Derived":
         """Return the same of a table in which columns have other positions."""
@@ -130,6 +139,25 @@ class Derived(NamedTuple):
     def allow(self, size: np.ndarray, share: float) -> np.ndarray:
         """Return by how much rows with terms of a size may be off."""
         return share * size
+
+    def find_range(self, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+        """Return two numbers that the derived column is between in a box, a trifle apart from the nearest such."""
+        inner = self.inner.find_range(low, high)
+        with np.errstate(all="ignore"):
+            if self.below is not None:
+                below = self.below.find_range(low, high)
+                if below[0] <= 0.0 <= below[1]:
+                    return -np.inf, np.inf
+                ends = np.divide.outer(np.array(inner), np.array(below)).ravel()
+            else:
+                assert self.function is not None
+                function = FUNCTIONS[self.function]
+                inside = np.maximum(inner, max(function.least, function.above))
+                ends = self.scale * function.compute(inside) + self.offset
+        if np.isnan(ends).any():
+            return -np.inf, np.inf
+        slack = 2.0 * ROUNDING * (1.0 + abs(self.offset))
+        return float(ends.min() - slack * np.abs(ends.min())), float(ends.max() + slack * np.abs(ends.max()))
 
     def find_interval(self, low: float, high: float) -> tuple[float, float]:
         """Return between which values `inner` gives a function value from `low` to `high`; reversed ends if none."""

@@ -34,10 +34,10 @@ from hardwood.verification.budgeted import Budgeted
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.examples import check_examples
 from hardwood.verification.folding import fold, unfold_answers
+from hardwood.verification.metric import Metric
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 from hardwood.verification.priced import PricedAnswers, attack_priced
-from hardwood.verification.related_cells import Metric
 from hardwood.verification.search import RowSearch
 from hardwood.verification.settings import SETTINGS, SearchSettings
 from hardwood.verification.tree_distance import attack_tree

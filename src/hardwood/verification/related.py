@@ -20,8 +20,8 @@ from hardwood.verification import one_tree
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
 from hardwood.verification.examples import check_examples
 from hardwood.verification.linear_program import NO_SOLUTION, Solution
+from hardwood.verification.metric import Metric
 from hardwood.verification.related_boxes import BoxSearch
-from hardwood.verification.related_cells import Metric
 from hardwood.verification.related_row import RelatedRow
 
 # A question of `ask`, which knows relations itself, but is asked without.

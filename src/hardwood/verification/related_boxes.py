@@ -16,13 +16,13 @@ import numpy as np
 
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers
 from hardwood.verification.linear_program import Solution
-from hardwood.verification.related_cells import Cell, Metric
+from hardwood.verification.metric import Metric
+from hardwood.verification.related_cells import Cell
+from hardwood.verification.related_points import EQUAL, CellSearch
 from hardwood.verification.related_row import RelatedRow
 
 # A row is given up after this many boxes, which take a few milliseconds each.
 MOST_BOXES = 20_000
-# Distances and outputs that differ by less than this, relative to them, are not told apart.
-EQUAL = 1e-9
 # A solver's nearest example is known up to its tolerance. A point of the same cell may be nearer by as much; in L2,
 # where squares add up, by twice as much; and that from the row as well as from the nearest point of a box.
 GAPS = 4.0
@@ -202,7 +202,7 @@ class BoxSearch:
         start = np.clip(self.row.row, within.low, within.high)
         if metric.norm == 0:
             return metric.measure(start, self.row.row)
-        return self.row.relations.find_nearest(within, start, metric, self.row.seconds).lower
+        return CellSearch(self.row.relations, metric, self.row.deadline).find(within, start).lower
 
     def _may_be_nearer(self, metric: Metric, distance: float, within: Cell) -> bool:
         """Say whether some point of a box may keep the relations and be nearer than a distance."""

@@ -19,15 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble.whole_numbers import find_above
-from hardwood.threat.placed_relations import ROUNDING, TOLERANCE, Derived, Linear, PlacedExpression, PlacedRelations
-from hardwood.verification.linear_program import NO_SOLUTION, Program, Row, Solution
+from hardwood.threat.placed_relations import TOLERANCE, Derived, Linear, PlacedExpression, PlacedRelations
+from hardwood.verification.linear_program import Program, Row
 
 # A point has to be inside open ends by this share of what is comparable: the cell's width, or the row's own margin.
 LEAST_MARGIN = 1e-7
 # A denominator is no closer to 0 than this share of the row's own.
 LEAST_DENOMINATOR = 1e-6
-# Sets of columns that are changed are tried one by one up to this many columns.
-MOST_OPTIONAL = 10
 
 
 class Cell(NamedTuple):
@@ -45,49 +43,6 @@ class Cell(NamedTuple):
         above = np.where(np.isneginf(thresholds[0]), -np.inf, find_above(thresholds[0], whole))
         low, high = np.maximum(reach[0], above), np.minimum(reach[1], thresholds[1])
         return cls(low, high, (above > reach[0]) & ~whole)
-
-
-class Metric(NamedTuple):
-    """A norm and what a unit of change costs in each column.
-
-    A changed category is a change by 1; so are a value that was blanked or filled in, and a one-hot group that changed.
-    """
-
-    norm: float
-    weight: np.ndarray
-    categorical: tuple[int, ...] = ()
-    groups: tuple[np.ndarray, ...] = ()
-
-    @property
-    def share(self) -> np.ndarray:
-        """What a unit of change costs, where a changed group is a change of two columns: no less if it is of one."""
-        share = self.weight.copy()
-        for columns in self.groups:
-            share[columns] *= {np.inf: 1.0, 2: math.sqrt(0.5)}.get(self.norm, 0.5)
-        return share
-
-    def measure(self, point: np.ndarray, row: np.ndarray, columns: np.ndarray | None = None) -> float:
-        """Return the distance of a point from a row, in some columns."""
-        with np.errstate(over="ignore"):
-            change = np.abs(point - row)
-        categorical = list(self.categorical)
-        change[categorical] = change[categorical] != 0.0
-        is_missing = np.isnan(row), np.isnan(point)
-        change[is_missing[0] | is_missing[1]] = 0.0
-        change[is_missing[0] != is_missing[1]] = 1.0
-        if self.norm == 0:
-            change = (change != 0.0).astype(np.float64)
-        for group in self.groups:
-            change[group[0]] = change[group].any()
-            change[group[1:]] = 0.0
-        cost = self.weight * change if columns is None else (self.weight * change)[columns]
-        if self.norm == np.inf:
-            return float(cost.max(initial=0.0))
-        return float(np.linalg.norm(cost)) if self.norm == 2 else float(cost.sum())
-
-    def add(self, a: float, b: float) -> float:
-        """Return the distance of changes in some columns and others."""
-        return max(a, b) if self.norm == np.inf else math.hypot(a, b) if self.norm == 2 else a + b
 
 
 @dataclass
@@ -128,95 +83,11 @@ class RowRelations:
     def excludes(self, low: np.ndarray, high: np.ndarray) -> bool:
         """Say whether a linear relation alone already shows that no point of a box keeps it."""
         for relation, slack in self.linear:
-            left = relation.left
-            ends = left.coefficients * np.stack([low, high])[:, left.columns]
-            least, most = ends.min(axis=0).sum() + left.constant, ends.max(axis=0).sum() + left.constant
-            doubt = slack + 1e-12 * float(left.measure(self.row[None])[0])
+            least, most = relation.left.find_range(low, high)
+            doubt = slack + 1e-12 * float(relation.left.measure(self.row[None])[0])
             if least > doubt or (relation.is_equality and most < -doubt):
                 return True
         return False
-
-    def find_point(self, cell: Cell, start: np.ndarray, seconds: float = np.inf) -> Solution:
-        """Find a point of a cell that keeps the relations, with little change; a bound of infinity if there is none.
-
-        start : the point of the cell that is nearest to the row, whatever the relations.
-        """
-        weight = 1.0 / np.maximum(np.nan_to_num(np.abs(self.row)), 1.0)
-        return self.find_nearest(cell, start, Metric(1, weight), seconds)
-
-    def find_nearest(self, cell: Cell, start: np.ndarray, metric: "Metric", seconds: float = np.inf) -> Solution:
-        """Find the nearest point of a cell that keeps the relations, and a distance below which there is none."""
-        if self.is_kept(start):
-            return Solution(start, metric.measure(start, self.row))
-        if self.excludes(cell.low, cell.high):
-            return NO_SOLUTION
-        if metric.norm == 0:
-            return self._find_fewest_changes(cell, start, metric, seconds)
-        best, lower = NO_SOLUTION, np.inf
-        for program in self.write_programs(cell):
-            found = self._ask(program, cell, start, metric, seconds)
-            lower = min(lower, found.lower)
-            if found.point is not None and (best.point is None or found.lower < best.lower):
-                best = found
-        return Solution(best.point, lower)
-
-    def _ask(self, program: Program, cell: Cell, start: np.ndarray, metric: "Metric", seconds: float) -> Solution:
-        """Find the nearest point of one program."""
-        try:
-            inner, margin = program.find_inner(seconds)
-            if inner is None or margin < LEAST_MARGIN:
-                return NO_SOLUTION
-            others = np.setdiff1d(np.arange(len(start)), program.free)
-            beside = metric.measure(start, self.row, others)
-            weight = metric.share
-            plain = program.minimise(1 if metric.norm == 2 else metric.norm, weight, beside, seconds)
-            nearest = program.project(weight) if metric.norm == 2 else plain
-        except TimeoutError:
-            return Solution(None, metric.measure(start, self.row))
-        lower = metric.add(nearest.lower, beside)
-        candidates = [
-            point
-            for candidate in (nearest.point, plain.point, inner)
-            if candidate is not None and (point := self._finish(candidate, cell, start)) is not None
-        ]
-        best = min(candidates, key=lambda point: metric.measure(point, self.row), default=None)
-        return Solution(best, lower if best is None else min(lower, metric.measure(best, self.row)))
-
-    def _finish(self, candidate: np.ndarray, cell: Cell, start: np.ndarray) -> np.ndarray | None:
-        """Return a program's point as one of the cell, if it keeps the relations."""
-        point = start.copy()
-        point[self.columns] = candidate[self.columns]
-        for trial in (self.complete(point, cell), point):
-            if self.is_kept(trial, ROUNDING):
-                return trial
-        return None
-
-    def _find_fewest_changes(self, cell: Cell, start: np.ndarray, metric: "Metric", seconds: float) -> Solution:
-        """Find a point with the least weight of changed columns: sets of columns to change are tried, light ones first.
-
-        Where there are too many columns only a bound is known.
-        """
-        row, weight, columns = self.row, metric.share, self.columns
-        may_stay = (cell.low[columns] <= row[columns]) & (row[columns] <= cell.high[columns])
-        may_move = cell.low[columns] < cell.high[columns]
-        optional = columns[may_stay & may_move]
-        any_metric = Metric(1, 1.0 / np.maximum(np.nan_to_num(np.abs(row)), 1.0))
-        anywhere = self.find_nearest(cell, start, any_metric, seconds)
-        if anywhere.lower == np.inf or len(optional) > MOST_OPTIONAL:
-            return Solution(anywhere.point, np.inf if anywhere.lower == np.inf else metric.measure(start, row))
-        lower = np.inf  # of sets that were neither found to do nor not to
-        sets = sorted(product((False, True), repeat=len(optional)), key=lambda chosen: weight[optional] @ chosen)
-        for chosen in sets:
-            pinned = optional[~np.array(chosen, dtype=bool)]
-            low, high = cell.low.copy(), cell.high.copy()
-            low[pinned] = high[pinned] = row[pinned]
-            part = Cell(low, high, cell.is_open & ~np.isin(np.arange(len(row)), pinned))
-            found = self.find_nearest(part, start, any_metric, seconds)
-            if found.point is not None:
-                return Solution(found.point, min(lower, metric.measure(found.point, row)))
-            if found.lower < np.inf:
-                lower = min(lower, metric.measure(start, row) + float(weight[optional] @ chosen))
-        return Solution(None, lower)
 
     def may_hold(self, cell: Cell, seconds: float = np.inf) -> bool:
         """Say whether some point of a cell may keep the relations."""
@@ -226,6 +97,24 @@ class RowRelations:
             return any(program.find_inner(seconds)[1] >= LEAST_MARGIN for program in self.write_programs(cell))
         except TimeoutError:
             return True
+
+    def narrow(self, cell: Cell) -> Cell:
+        """Return the part of a cell whose derived columns are what the others can make of them."""
+        low, high, is_open = cell.low.copy(), cell.high.copy(), cell.is_open.copy()
+        for relation in self.derived:
+            ends = relation.find_range(low, high)
+            target = relation.target
+            if ends[0] > low[target]:
+                low[target], is_open[target] = ends[0], False
+            high[target] = min(high[target], ends[1])
+            if self.whole[target]:
+                low[target], high[target] = math.ceil(low[target]), math.floor(high[target])
+        return Cell(low, high, is_open)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """The columns that others are derived from, but not linearly."""
+        return np.unique(np.concatenate([np.empty(0, np.intp), *(relation.sources for relation in self.derived)]))
 
     def write_programs(self, cell: Cell) -> Iterator[Program]:
         """Yield the programs whose points together are those of a cell: one for each sign of the denominators."""

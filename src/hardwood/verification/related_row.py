@@ -10,7 +10,9 @@ from hardwood.threat import Reach
 from hardwood.threat.placed_relations import Linear, PlacedExpression
 from hardwood.verification import one_tree
 from hardwood.verification.linear_program import Solution
-from hardwood.verification.related_cells import Cell, Metric, RowRelations
+from hardwood.verification.metric import Metric
+from hardwood.verification.related_cells import Cell, RowRelations
+from hardwood.verification.related_points import CellSearch
 
 
 class RelatedRow:
@@ -89,9 +91,10 @@ class RelatedRow:
         if self.seconds <= 0.0:
             return Solution(None, 0.0)
         if metric is None:
-            found = self.relations.find_point(cell, start, self.seconds)
+            search = CellSearch.for_any(self.relations, self.deadline)
         else:
-            found = self.relations.find_nearest(cell, start, metric, self.seconds)
+            search = CellSearch(self.relations, metric, self.deadline)
+        found = search.find(cell, start)
         if found.point is None or self.reach.contains(self.row[None], found.point[None], self.class_index)[0]:
             return found
         return Solution(None, found.lower)
