@@ -170,7 +170,16 @@ class Target:
             return np.ones(0, dtype=bool)
         own = self.class_index[rows]
         inside = self.reach.contains(self.matrix[rows], points, own)
-        return inside & (self.predict(points) != self.classes[own])
+        return inside & self.finds(rows, self.predict(points))
+
+    def finds(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Say of rows that are given these labels whether the attacker wants that, or they were wrong before."""
+        own = self.class_index[rows]
+        differs = labels != self.classes[own]
+        if self.reach.targets is None:
+            return np.asarray(differs)
+        wanted = self.reach.targets[own] & (self.classes[None] == labels[:, None])
+        return np.asarray(wanted.any(axis=1) | (differs & self.is_wrong[rows]))
 
 
 class _OutOfQueriesError(Exception):
@@ -211,6 +220,9 @@ class _QueryAttack:
         if self.target.reach.budget is not None:  # what is beyond it is no example
             affordable = self.target.reach.affords(np.tile(self.row, (len(points), 1)), points)
             predicted = np.where(affordable, predicted, self.target.classes[self.class_index])
+        if self.target.reach.targets is not None:  # nor is what the attacker does not want
+            wanted = self.target.finds(np.full(len(points), self.position), predicted)
+            predicted = np.where(wanted, predicted, self.target.classes[self.class_index])
         self._remember(points[predicted != self.target.classes[self.class_index]])
         if len(points) < len(cube):
             raise _OutOfQueriesError

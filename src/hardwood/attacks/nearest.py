@@ -14,7 +14,7 @@ from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, UNFINISHED, Answers
 from hardwood.verification.ask import AskSettings, decide_all, nearest
 from hardwood.verification.distance import measure, read_weight
-from hardwood.verification.examples import check_examples, give_back
+from hardwood.verification.examples import check_examples, find_lost, give_back
 from hardwood.verification.folding import check_group_weights, fold, unfold_answers
 from hardwood.verification.question import Question, check_method, check_time_limit, read_question
 from hardwood.verification.tree_distance import NORMS
@@ -151,6 +151,10 @@ def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: 
     )
     if reach.budget is not None or reach.relations is not None:  # these moves know the box only
         found &= reach.contains(matrix, examples, class_index)
+        examples[~found] = np.nan
+    if reach.targets is not None and found.any():  # and any other class
+        given = ensemble.decide(examples[found])
+        found[found] = find_lost(ensemble, reach, matrix[found], class_index[found], given)
         examples[~found] = np.nan
     check_examples(ensemble, reach, matrix, examples, class_index, found)
     distance = np.full(len(matrix), np.inf)

@@ -129,7 +129,7 @@ def _try(target: Target, rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarr
     """Keep the points that the model itself gives another class."""
     if not len(rows):
         return rows, points
-    works = target.predict(points) != target.classes[target.class_index[rows]]
+    works = target.finds(rows, target.predict(points))
     return rows[works], points[works]
 
 
@@ -142,6 +142,6 @@ def _approach(target: Target, rows: np.ndarray, points: np.ndarray) -> np.ndarra
         # Between two points of a box rounding may step out of it by a bit.
         trial = np.clip(origin + middle * (points - origin), np.minimum(origin, points), np.maximum(origin, points))
         trial = target.round_off(trial, rows)
-        works = (target.predict(trial) != target.classes[target.class_index[rows]])[:, None]
+        works = target.finds(rows, target.predict(trial))[:, None]
         best, low, high = np.where(works, trial, best), np.where(works, low, middle), np.where(works, middle, high)
     return best

@@ -61,10 +61,10 @@ def evaluate(
         epsilon above 0 on. With 2 an attacker may move everything twice as far. None: the threat model as it stands.
     ceiling : bool, default=True
         Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
-        more it is an upper bound. There is none for attackers with rules. With a budget over columns (`max_changes`,
-        `radius`) it is exact where one class attacks, where columns are counted, or where no column that is measured
-        is whole or categorical; otherwise an upper bound, and `RobustnessReport.ceilings_lower` says how low it might
-        be.
+        more it is an upper bound. There is none for attackers with rules, or who want certain classes. With a budget
+        over columns (`max_changes`, `radius`) it is exact where one class attacks, where columns are counted, or where
+        no column that is measured is whole or categorical; otherwise an upper bound, and
+        `RobustnessReport.ceilings_lower` says how low it might be.
     ceiling_time_limit : float or None, default=60.0
         Seconds for the ceiling, all epsilons together; None: no limit. If they are not enough, what the report gives is
         still a ceiling, though not the lowest, and `RobustnessReport.ceilings_lower` says how low it might be.
@@ -116,7 +116,7 @@ def evaluate(
     seconds: dict[str, float] = {}
     ceilings = ceilings_lower = None
     interrupted = False
-    if ceiling and not question.threat.rules:
+    if ceiling and not question.threat.rules and question.reach.targets is None:
         with _timed("ceiling", seconds):
             scaled = [question.threat.scaled(epsilon) for epsilon in grid.tolist()]
             reaches = [threat.resolve(ensemble.schema, ensemble.labels) for threat in scaled]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from hardwood.table import Schema
-from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule, check_budget, read_budget, read_repeat, read_rules
-from hardwood.threat.attackers import AttackingClasses, read_classes
+from hardwood.threat.attackers import AttackingClasses, compare_classes, read_classes, spell_classes
 from hardwood.threat.budget_words import (
     Units,
     check_column_budget,
@@ -81,10 +80,6 @@ def _read_unseen_categories(value: Any) -> str:
     return str(value)
 
 
-def _compare_classes(classes: AttackingClasses) -> set[Label] | None:
-    return None if classes is None else set(classes)
-
-
 def _compare_columns(columns: WholeNumbers) -> Any:
     return columns if isinstance(columns, str) else set(map(str, columns))
 
@@ -113,7 +108,7 @@ class Options:
     They are copied, compared, shown and written in this order. Collections of columns or classes are kept as tuples.
     """
 
-    attacking_classes: AttackingClasses = field(metadata=_option(read_classes, compare=_compare_classes))
+    attacking_classes: AttackingClasses = field(metadata=_option(read_classes, compare=compare_classes))
     rules: tuple[AttackRule, ...] = field(metadata=_option(read_rules, compare=_compare_rules, scale=_scale_rules))
     budget: float | None = field(metadata=_option(read_budget, scale=_scale_budget))
     repeat: bool = field(metadata=_option(read_repeat, default=True))
@@ -170,7 +165,11 @@ class Options:
     def spell(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults, as a user would give them."""
         return {
-            option.name: list(kept) if isinstance(kept, tuple) else kept
+            option.name: spell_classes(kept)
+            if option.name == "attacking_classes"
+            else list(kept)
+            if isinstance(kept, tuple)
+            else kept
             for option in fields(self)
             if (kept := getattr(self, option.name)) != option.metadata["read"](option.metadata["default"])
         }

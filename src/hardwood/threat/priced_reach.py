@@ -83,6 +83,15 @@ class PricedReach:
     repeat: bool
 
     @property
+    def targets(self) -> np.ndarray | None:
+        """Which classes the rows of each class want to be given; None: any other."""
+        return self.free.targets
+
+    def wants(self, class_index: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Say of rows whether a class that they are given is what the attacker wants for them."""
+        return self.free.wants(class_index, given)
+
+    @property
     def limit(self) -> float:
         """What a sum of costs is compared with."""
         return self.budget * (1.0 + 1e-9)

@@ -48,6 +48,8 @@ class Reach:
         each on its own. None: each is changed whatever becomes of the others.
     relations : PlacedRelations or None
         What holds between features, and has to hold after a move. The box knows nothing of it. None: nothing.
+    targets : ndarray of shape (n_classes, n_classes) or None
+        Which classes the rows of each class want to be given. None: any other than their own.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Reach:
     fill: np.ndarray | None = None
     budget: ColumnBudget | None = None
     relations: PlacedRelations | None = None
+    targets: np.ndarray | None = None
     _all_attack: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +84,7 @@ class Reach:
             "share": np.float64,
             "blank": np.bool_,
             "fill": np.bool_,
+            "targets": np.bool_,
         }
         for name, dtype in optional.items():
             if getattr(self, name) is not None:
@@ -250,6 +254,10 @@ class Reach:
         if self.relations is not None:
             inside &= self.relations.are_kept(X, X_adv)
         return inside if self.budget is None else inside & self.affords(X, X_adv)
+
+    def wants(self, class_index: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Say of rows whether a class that they are given is what the attacker wants for them."""
+        return np.asarray(given != class_index if self.targets is None else self.targets[class_index, given])
 
     def affords(self, X: np.ndarray, X_adv: np.ndarray) -> np.ndarray:
         """Say of each row whether the budget over columns, if there is one, pays for all of its changes together."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.table import Schema
-from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, read_classes
+from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, find_targets, read_classes
 from hardwood.threat.groups import add_groups, leave_out, leave_to_groups
 from hardwood.threat.options import Options, find_given, list_options
 from hardwood.threat.priced_reach import PricedReach
@@ -57,8 +57,10 @@ class ThreatModel(Words):
         ``"<>"`` reaches the categorical ones. A list, tuple or array: one entry per feature, also
         if its length is two. A dict or a pandas Series: by column name, or by index if the table
         has no names; columns that are not named cannot be changed.
-    attacking_classes : None, label or list of labels
-        The classes whose rows are changed. None: all.
+    attacking_classes : None, label, list of labels or dict
+        The classes whose rows are changed. None: all. A dict says of each of them which classes it wants to be taken
+        for, ``{"fraud": ["private", "business"]}``: a row is then lost if the model gets it wrong as it stands, or if
+        it can be changed so that the model gives it one of these. Trees are trained against the classes that attack.
     rules : None or list of AttackRule
         What can be done at a cost, to features that `features` leaves alone. `hardwood.threat.priced_reach` says
         exactly what rules, their costs and the budget mean.
@@ -233,7 +235,7 @@ class ThreatModel(Words):
             )
         entries, _ = self._place(schema)
         self._check_categories(entries, (), schema)
-        return self._resolve_entries(entries, schema, find_attacking_classes(self._options.attacking_classes, classes))
+        return self._resolve_classes(entries, schema, classes)
 
     def price(self, schema: Schema, classes: Iterable[Any] | None = None) -> PricedReach:
         """Turn the words, rules included, into arrays for one table; as `resolve`, which is for reach without costs.
@@ -256,8 +258,7 @@ class ThreatModel(Words):
             )
         if self._options.groups:
             raise ValueError(f"groups={self.groups!r}: not understood where changes have costs; leave it out")
-        attacks = find_attacking_classes(self._options.attacking_classes, classes)
-        return self._resolve_rules(rules, self._resolve_entries(entries, schema, attacks), schema)
+        return self._resolve_rules(rules, self._resolve_classes(entries, schema, classes), schema)
 
     def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> ThreatModel:
         """Return the threat model with what it leaves to a table written out, after checking the table's rows.
@@ -431,6 +432,13 @@ class ThreatModel(Words):
         """Refuse categories that the table does not have, unless they are expected."""
         if self._options.unseen_categories == "error":
             check_categories_known(entries, rules, schema)
+
+    def _resolve_classes(self, entries: list[Any], schema: Schema, classes: Iterable[Any] | None) -> Reach:
+        """Return what can be done to rows of some classes."""
+        attackers, classes = self._options.attacking_classes, None if classes is None else list(classes)
+        reach = self._resolve_entries(entries, schema, find_attacking_classes(attackers, classes))
+        targets = find_targets(attackers, classes)
+        return reach if targets is None else replace(reach, targets=targets)
 
     def _resolve_entries(self, entries: list[Any], schema: Schema, attacks: np.ndarray) -> Reach:
         options = self._options

@@ -31,6 +31,8 @@ def write_toml(features: Any, options: dict[str, Any]) -> str:
     """Write a threat model as TOML text: the options, then the features, then lists of records, such as the rules."""
     records = {key: options[key] for key in RECORDS if isinstance(options.get(key), list)}
     beside = {key: value for key, value in options.items() if key not in records}
+    if isinstance(classes := beside.get("attacking_classes"), dict):
+        beside["attacking_classes"] = list(classes.items())  # keys of TOML are text, and labels need not be
     lines = [f"{key} = {toml_value(value)}" for key, value in beside.items()]
     if isinstance(features, dict):
         lines += [""] * bool(lines) + ["[features]"]

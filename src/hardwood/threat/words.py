@@ -9,6 +9,7 @@ from typing import Any
 from hardwood.files import write_whole
 from hardwood.table.columns import Label
 from hardwood.threat.attack_rules import AttackRule
+from hardwood.threat.attackers import spell_classes
 from hardwood.threat.groups import OneHotGroup
 from hardwood.threat.options import Options
 from hardwood.threat.spelling import abbreviate, with_string_keys
@@ -29,10 +30,10 @@ class Words:
         return copy.deepcopy(self._features)
 
     @property
-    def attacking_classes(self) -> list[Label] | None:
-        """The labels of the classes that attack; None for all."""
-        classes = self._options.attacking_classes
-        return None if classes is None else list(classes)
+    def attacking_classes(self) -> list[Label] | dict[Label, list[Label]] | None:
+        """The labels of the classes that attack, or of each those that it wants to be taken for; None for all."""
+        classes: list[Label] | dict[Label, list[Label]] | None = spell_classes(self._options.attacking_classes)
+        return classes
 
     @property
     def rules(self) -> list[AttackRule]:

@@ -2,8 +2,9 @@
 
 Who answers depends on the attacker, the model and the method: attack rules have a search of their own (`priced`), one
 tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and a mixed-integer solver is asked
-on demand (`milp`). One-hot groups are asked about as categories (`folding`). What is asked has been checked before
-(`question`); every example is checked here before it leaves.
+on demand (`milp`). Attackers who want certain classes are asked about class by class (`targeted`), one-hot groups as
+categories (`folding`). What is asked has been checked before (`question`); every example is checked here before it
+leaves.
 """
 
 import math
@@ -19,7 +20,7 @@ from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import read_codes
-from hardwood.verification import one_tree, related
+from hardwood.verification import one_tree, related, targeted
 from hardwood.verification.answers import (
     FOUND,
     NONE,
@@ -64,6 +65,12 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
+    if reach.targets is not None:
+        asked = settings._replace(progress=None)
+        ask = partial(decide, settings=asked)
+        answers = targeted.decide(ask, ensemble, matrix, class_index, reach, settings)
+        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
+        return answers
     output = ensemble.output(matrix)
     predicted = ensemble.choose(output)
     folded = fold(ensemble, reach)
@@ -171,6 +178,12 @@ def nearest(
 
     With attack rules: the cheapest, and bounds of what it costs.
     """
+    if reach.targets is not None:
+        asked = settings._replace(progress=None)
+        seek = partial(nearest, norm=norm, weight=weight, settings=asked)
+        answers = targeted.nearest(seek, ensemble, matrix, class_index, reach, norm, weight, settings)
+        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
+        return answers
     folded = fold(ensemble, reach)
     if folded is not None:
         weight = folded.folding.fold_weight(weight)

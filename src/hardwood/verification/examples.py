@@ -31,9 +31,27 @@ def check_examples(
         return np.empty((0, len(ensemble.base_score)), dtype=ensemble.precision)
     matrix, examples, class_index = matrix[found], examples[found], class_index[found]
     output = ensemble.output(examples)
-    if not (reach.contains(matrix, examples, class_index).all() and (ensemble.choose(output) != class_index).all()):
+    lost = find_lost(ensemble, reach, matrix, class_index, ensemble.choose(output))
+    if not (reach.contains(matrix, examples, class_index).all() and lost.all()):
         raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
     return output
+
+
+def find_lost(
+    ensemble: TreeEnsemble,
+    reach: Reach | PricedReach,
+    matrix: np.ndarray,
+    class_index: np.ndarray,
+    given: np.ndarray,
+) -> np.ndarray:
+    """Say of rows whether they are lost if they are given these classes.
+
+    If it matters which class that is, a row that is wrong as it stands is lost all the same.
+    """
+    lost = reach.wants(class_index, given)
+    if reach.targets is not None and not lost.all():
+        lost = lost | ((given != class_index) & (ensemble.decide(matrix) != class_index))
+    return lost
 
 
 def give_back(question: Question, examples: np.ndarray) -> Any:
@@ -43,7 +61,7 @@ def give_back(question: Question, examples: np.ndarray) -> Any:
     def still_works(rows: np.ndarray, changed: np.ndarray) -> np.ndarray:
         class_index = question.class_index[rows]
         inside = reach.contains(question.matrix[rows], changed, class_index)
-        return inside & (ensemble.decide(changed) != class_index)
+        return inside & find_lost(ensemble, reach, question.matrix[rows], class_index, ensemble.decide(changed))
 
     return restore(ensemble.schema, question.X, question.matrix, examples, still_works)
 

@@ -39,6 +39,7 @@ class Rival(NamedTuple):
     fails: float  # with a sum below this it certainly does not win
     wins: float  # with a sum above this it certainly does
     scale: float  # the largest lead
+    others: tuple["Rival", ...] = ()  # the same class against others that it has to beat besides
 
 
 class Answer(NamedTuple):
@@ -59,6 +60,7 @@ class Milp:
     time_limit: float = math.inf
     n_threads: int = 1
     progress: Callable[[int, int], object] | None = None
+    wanted: np.ndarray | None = None  # bool per class: which are to be given to rows; None: any but their own
     nodes: Nodes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +89,7 @@ class Milp:
             reached = max(rival.fails, (TOLERANCE - outcome.bound) * rival.scale)
             most[k] = min(most[k], reached - rival.need + self._rounding)
             example = self.flips(problem, outcome, class_index)
-            if example is None and outcome.columns is not None and self.reach.budget is not None:
+            if example is None and outcome.columns is not None and (self.reach.budget is not None or rival.others):
                 problem = Problem(self.nodes, box)
                 objective = problem.sum_leaves(-rival.lead / rival.scale)
                 again = self.solve(problem, rival, objective, deadline, surely=True)
@@ -107,11 +109,20 @@ class Milp:
             # One output: the second class iff it is greater than the cut.
             need, sign = ensemble.cut * ensemble.divisor - float(base[0]), 1.0 if class_index == 0 else -1.0
             yield self._rival(sign * value[:, 0], sign * need, wins_ties=class_index == 1)
-        for other in range(len(base)):
-            if len(base) > 1 and other != class_index:
-                # Of equal outputs the first wins.
-                need = float(base[class_index] - base[other])
-                yield self._rival(value[:, other] - value[:, class_index], need, wins_ties=other < class_index)
+        several = range(len(base)) if len(base) > 1 else ()
+        for other in several:
+            if other != class_index and (self.wanted is None or self.wanted[other]):
+                rival = self._beat(other, class_index)
+                if self.wanted is not None:
+                    others = [self._beat(other, third) for third in several if third not in (other, class_index)]
+                    rival = rival._replace(others=tuple(others))
+                yield rival
+
+    def _beat(self, rival: int, other: int) -> Rival:
+        """Return what it takes that one class beats another. Of equal outputs the first wins."""
+        value, base = self.ensemble.value, self.ensemble.base_score
+        need = float(base[other] - base[rival])
+        return self._rival(value[:, rival] - value[:, other], need, wins_ties=rival < other)
 
     def _rival(self, lead: np.ndarray, need: float, *, wins_ties: bool) -> Rival:
         scale = float(np.abs(lead[self._leaf]).max()) or 1.0
@@ -148,9 +159,10 @@ class Milp:
         seconds = deadline - time.monotonic()
         if seconds <= 0.0 or self._stop.is_set():
             return Outcome(False, None, -np.inf)
-        lead = problem.sum_leaves(rival.lead / rival.scale)
-        least = (rival.wins if surely else rival.fails) / rival.scale
-        problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
+        for each in (rival, *rival.others):
+            lead = problem.sum_leaves(each.lead / each.scale)
+            least = (each.wins if surely else each.fails) / each.scale
+            problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
         if self.reach.budget is not None:
             problem.limit_changes(self.reach.budget, -TOLERANCE if surely else TOLERANCE)
         return minimise(problem, objective, seconds=seconds, stop=self._stop, enough=enough)
@@ -163,7 +175,8 @@ class Milp:
         row, own = problem.box.row, np.array([class_index])
         if self.reach.budget is not None and not self.reach.contains(row[None], point[None], own)[0]:
             return None
-        return point if self.ensemble.decide(point[None])[0] != class_index else None
+        given = self.ensemble.decide(point[None])[0]
+        return point if (given != class_index if self.wanted is None else self.wanted[given]) else None
 
     def ask(self, question: Callable[..., Answer], matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
         """Ask about every row, in threads; what was answered before an interruption is kept."""
