@@ -178,13 +178,12 @@ def _decide_several(
         passed_over[rows[found & ~works]] = True
         answers = answers._replace(interrupted=part.interrupted)
     rows = np.flatnonzero(passed_over & (status != FOUND))
-    if len(rows):
-        status[rows] = UNFINISHED
-        if _knows_solver(reach, ensemble) and not answers.interrupted:
-            milp = _make_milp(ensemble, wanted, reach, settings)
-            said = milp.decide(matrix[rows], np.full(len(rows), own))
-            status[rows], answers.example[rows] = said.status, said.example
-            answers = answers._replace(interrupted=said.interrupted)
+    status[rows] = UNFINISHED
+    rows = _keep_solvable(rows, matrix, reach)
+    if len(rows) and not answers.interrupted:
+        said = _make_milp(ensemble, wanted, reach, settings).decide(matrix[rows], np.full(len(rows), own))
+        status[rows], answers.example[rows] = said.status, said.example
+        answers = answers._replace(interrupted=said.interrupted)
     lower[:] = np.where(status == NONE, np.maximum(lower, 0.0), lower)
     return answers
 
@@ -209,8 +208,8 @@ def _approach_several(
         found = np.flatnonzero((part.status == FOUND) & (part.upper < upper))
         nearer = found[wanted[ensemble.decide(part.example[found])]] if len(found) else found
         upper[nearer], example[nearer] = part.upper[nearer], part.example[nearer]
-    rows = np.flatnonzero(lower < upper)
-    if len(rows) and _knows_solver(reach, ensemble) and not interrupted:
+    rows = _keep_solvable(np.flatnonzero(lower < upper), matrix, reach)
+    if len(rows) and not interrupted:
         said = solve(matrix[rows])
         nearer = said.upper < upper[rows]
         upper[rows[nearer]], example[rows[nearer]] = said.upper[nearer], said.example[nearer]
@@ -220,18 +219,21 @@ def _approach_several(
     return Answers(status, np.minimum(lower, upper), upper, example, interrupted)
 
 
-def _knows_solver(reach: AnyReach, ensemble: TreeEnsemble) -> bool:
-    """Whether the solver understands the attacker and the model, as they stand."""
-    if isinstance(reach, PricedReach) or ensemble.schema.accepts_missing:
-        return False
-    return all(part is None for part in (reach.groups, reach.relations, reach.blank, reach.fill))
+def _keep_solvable(rows: np.ndarray, matrix: np.ndarray, reach: AnyReach) -> np.ndarray:
+    """Return those of some rows that the solver understands: complete ones, of attackers who move values."""
+    if isinstance(reach, PricedReach):
+        return rows[:0]
+    if any(part is not None for part in (reach.groups, reach.relations, reach.blank, reach.fill)):
+        return rows[:0]
+    return rows[~np.isnan(matrix[rows]).any(axis=1)]
 
 
 def _make_milp(ensemble: TreeEnsemble, wanted: np.ndarray, reach: AnyReach, settings: Any) -> Milp:
     assert isinstance(reach, Reach)
     everybody = replace(reach, targets=None, attacks=np.ones(len(wanted), dtype=bool))
-    whole = round_thresholds(ensemble, reach.whole)
-    return Milp(whole, everybody, settings.time_limit, settings.n_threads, None, wanted)
+    numbers = replace(ensemble, schema=replace(ensemble.schema, accepts_missing=False))
+    numbers = round_thresholds(numbers, reach.whole)
+    return Milp(numbers, everybody, settings.time_limit, settings.n_threads, None, wanted)
 
 
 def _ask_solver_nearest(
