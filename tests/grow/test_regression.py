@@ -267,3 +267,46 @@ class TestBins:
         ):
             grow(criterion="absolute_error", max_bins=8).fit(X, y)
         grow(criterion="absolute_error", max_bins="auto").fit(X, y)
+
+
+class TestMissing:
+    @settings(max_examples=80)
+    @given(SEEDS, st.integers(2, 24), st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([1.0, 0.5]))
+    def test_every_split_is_the_best_there_is(self, seed: int, n_rows: int, epsilon: float, rho: float) -> None:
+        """With missing values on either side, and of those that part them from the others."""
+        X, y = draw_table(seed, n_rows)
+        generator = np.random.default_rng(seed)
+        X[generator.random(X.shape) < 0.25] = np.nan
+        y = y + generator.choice([0.0, 3.0]) * np.isnan(X[:, 0])
+        weight = generator.choice([0.5, 1.0, 2.0], n_rows) if seed % 3 == 0 else None
+        check_fit(grow(epsilon, rho=rho, max_depth=4, max_bins="exact"), X, y, weight)
+
+    def test_as_scikit_learn(self) -> None:
+        generator = np.random.default_rng(2)
+        X = generator.random((200, 3))
+        y = 4.0 * X[:, 0] + generator.normal(0.0, 0.1, 200)
+        X[generator.random(X.shape) < 0.1] = np.nan
+        ours = grow(max_depth=4, max_bins="exact").fit(X, y)
+        theirs = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, y)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)
+
+    def test_attacks_and_proofs(self) -> None:
+        generator = np.random.default_rng(3)
+        X = generator.random((120, 2))
+        y = np.where(X[:, 0] > 0.5, 4.0, 1.0) + X[:, 1]
+        X[generator.random(X.shape) < 0.2] = np.nan
+        model = Regressor(0.1, max_depth=4).fit(X, y)
+        bounds = verify(model, X, y, 0.1, tolerance=0.0)
+        assert ((bounds.lower <= model.predict(X)) & (model.predict(X) <= bounds.upper)).all()
+        stays = np.isnan(X).all(axis=1)
+        np.testing.assert_array_equal(bounds.lower[stays], bounds.upper[stays])
+
+    def test_what_is_refused(self) -> None:
+        X, y = draw_table(0, 20)
+        whole = grow(0.1).fit(X, y)
+        X[3, 1] = np.nan
+        for refuse in (lambda: whole.predict(X), lambda: grow(criterion="absolute_error").fit(X, y)):
+            with pytest.raises(ValueError, match=r"missing|NaN"):
+                refuse()
+        with pytest.raises(ValueError, match="cannot be trained against an attacker who blanks values"):
+            grow(ThreatModel(0.1, blank="all")).fit(X, y)

@@ -123,21 +123,26 @@ class Split:
             yield 2.0 * c - a, a
 
 
-def split_at(samples: Samples, feature: int, threshold: float) -> Split:
-    """The split `x <= threshold`."""
-    return Split(samples, samples.high[:, feature] <= threshold, samples.low[:, feature] > threshold)
+def split_at(samples: Samples, feature: int, threshold: float, missing_left: bool = False) -> Split:
+    """The split `x <= threshold`; what is missing goes to one side, and stays missing."""
+    is_missing = np.isnan(samples.low[:, feature])
+    left, right = samples.high[:, feature] <= threshold, samples.low[:, feature] > threshold
+    return Split(samples, left | (is_missing & missing_left), right | (is_missing & (not missing_left)))
 
 
 def thresholds(samples: Samples, feature: int) -> np.ndarray:
     """One threshold between every two neighbouring ends of reach that do not count as equal."""
-    ends = np.unique(np.concatenate([samples.low[:, feature], samples.high[:, feature]]))
+    ends = np.concatenate([samples.low[:, feature], samples.high[:, feature]])
+    ends = np.unique(ends[~np.isnan(ends)])
     size = np.maximum(np.abs(ends), samples.distance[feature])
     tolerance = TIE_TOLERANCE if samples.distance[feature] > 0.0 else 0.0
     with np.errstate(invalid="ignore"):
         equal = np.diff(ends) <= tolerance * np.maximum(size[1:], size[:-1])
     equal &= np.isfinite(ends[1:]) & np.isfinite(ends[:-1])
     tops = ends[:-1][~equal]
-    return tops[np.isfinite(tops)]
+    tops = tops[np.isfinite(tops)]
+    is_missing = np.isnan(samples.low[:, feature]).any()
+    return np.append(tops, np.finfo(float).max) if is_missing else tops  # the last parts what is missing
 
 
 def best_gain(samples: Samples, squared: bool, surely: float = 0.0) -> float:
@@ -147,8 +152,9 @@ def best_gain(samples: Samples, squared: bool, surely: float = 0.0) -> float:
     """
     best = 0.0
     for feature in range(samples.low.shape[1]):
-        for at in thresholds(samples, feature).tolist():
-            split = split_at(samples, feature, at)
+        sides = (False, True) if np.isnan(samples.low[:, feature]).any() else (False,)
+        for at, missing_left in itertools.product(thresholds(samples, feature).tolist(), sides):
+            split = split_at(samples, feature, at, missing_left)
             if min(samples.rows[split.left].sum(), samples.rows[split.right].sum()) >= surely:
                 best = max(best, split.gain(squared))
     return best
@@ -224,7 +230,7 @@ def check_fit(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = N
         if tree.feature[at] < 0:
             assert allowed <= worthwhile + noise, f"leaf {at} could gain {best}"
             return
-        split = split_at(node, int(tree.feature[at]), float(tree.threshold[at]))
+        split = split_at(node, int(tree.feature[at]), float(tree.threshold[at]), bool(tree.missing_left[at]))
         gain = split.gain(squared)
         assert gain > 0.0, f"node {at} gains nothing"
         assert gain >= worthwhile - noise

@@ -3,23 +3,28 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from hardwood.estimators.target import has_missing, hides, read_columns
 from hardwood.grow.regression import RegressionProblem
-from hardwood.table import Schema
-from hardwood.threat import ThreatModel
 
 
 def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
-    """Read a table, numbers and weights as the parameters of a tree say."""
-    threat = ThreatModel.coerce(estimator.threat)
-    schema = threat.extend(Schema.from_table(X, estimator.categorical_features))
+    """Read a table, numbers and weights as the parameters of a tree say, and its tags."""
+    threat, schema = read_columns(estimator, X)
+    if hides(threat):
+        raise ValueError(
+            f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
+            "in; leave out blank and fill"
+        )
     if schema.categorical:
         raise ValueError(
             f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
             "only: encode the column (sklearn.preprocessing.OneHotEncoder), or leave it out"
         )
+    if get_tags(estimator).input_tags.allow_nan and has_missing(X, schema):
+        threat, schema = read_columns(estimator, X, accepts_missing=True)
     matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     target = read_numbers(y, len(matrix))

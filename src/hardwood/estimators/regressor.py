@@ -10,8 +10,8 @@ from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options, check_max_bins
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.regression import ERRORS, grow_regression
-from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
+from hardwood.grow.regression import ERRORS, RegressionProblem, grow_regression
+from hardwood.grow.regression_bins import ALL_ENDS, AUTO_REGRESSION_ROWS
 from hardwood.refinement.worst_case_leaves import refit_leaves
 
 
@@ -51,7 +51,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255, for squared
         error only: at those between as many bins, quantiles of the ends of the rows' reach; the best of these is found
         exactly, and a large table takes a fraction of the time. "auto": 255 bins for more than 20,000 rows and squared
-        error, exact otherwise.
+        error, and where values are missing; exact otherwise.
     refit_leaves : bool or "auto", default="auto"
         Whether leaves are given new values once the tree stands: those with the least error under attack on the
         training rows, all leaves together, found to 1e-8 of it. They never have more of it than the greedy values, and
@@ -82,6 +82,9 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
     *What counts as equal* is as in :class:`RobustTreeClassifier`: values that differ by rounding only are not parted,
     and of equally good splits (to 34 significant bits of their gain) the first is taken, by feature, then by threshold.
     So the tree does not depend on the order of the rows.
+
+    *Missing values* are taken with squared error: at every split they go to the side where that is better under attack.
+    The attacker can neither make nor change them. A tree that has seen none refuses them.
 
     *Rows that do not care.* At the attacker's best answer to a split, rows at the midpoint of both predictions are hurt
     equally on both sides, and the worst case may divide them. They go down together, to the side of most of them.
@@ -135,7 +138,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled.
+            In the units the threat model speaks of; nothing has to be scaled. With squared error values may be missing.
         y : array-like of shape (n_samples,)
             Numbers.
         sample_weight : array-like of shape (n_samples,) or None
@@ -149,7 +152,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         problem = read_regression(self, X, y, sample_weight)
         reach = problem.threat.resolve(problem.schema)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
-        options = replace(options, max_bins=self._choose_bins(len(problem.X)))
+        options = replace(options, max_bins=self._choose_bins(problem))
         refits = self._choose_refit(len(problem.X)) and options.rho > 0.0 and not reach.is_empty
         ensemble, saved = grow_regression(problem, reach, options)
         if refits:
@@ -168,13 +171,19 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
             raise ValueError(f"refit_leaves={self.refit_leaves!r}: expected True, False or 'auto'")
         return bool(self.refit_leaves)
 
-    def _choose_bins(self, n_rows: int) -> int | None:
+    def _choose_bins(self, problem: RegressionProblem) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins, squared = check_max_bins(self.max_bins), self.criterion == "squared_error"
+        needs_bins = problem.schema.accepts_missing
         if max_bins == "exact":
-            return None
+            return ALL_ENDS if needs_bins else None
         if max_bins == "auto":
-            return MOST_BINS if squared and n_rows > AUTO_REGRESSION_ROWS else None
+            return MOST_BINS if needs_bins or (squared and len(problem.X) > AUTO_REGRESSION_ROWS) else None
         if not squared:
             raise ValueError(f"max_bins={max_bins!r}: with criterion={self.criterion!r}, expected 'auto' or 'exact'")
         return int(max_bins)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.criterion == "squared_error"
+        return tags

@@ -113,7 +113,7 @@ def _harvest(
             right=left + 1,
             value=nodes["value"][:, None] * unit,
             cover=cover,
-            missing_left=cover[left] >= cover[left + 1],  # of leaves, nonsense that nobody reads
+            missing_left=_find_missing_sides(nodes, cover),
         ),
         problem.schema,
         base_score=np.zeros(1),
@@ -123,3 +123,12 @@ def _harvest(
     inner = left >= 0
     saved = np.bincount(nodes["feature"][inner], nodes["gain"][inner], minlength=problem.schema.n_features)
     return GrownTree(floor_thresholds(ensemble, reach.whole), saved)
+
+
+def _find_missing_sides(nodes: np.ndarray, cover: np.ndarray) -> np.ndarray:
+    """Say of each node whether missing values go left; where none was seen, to the child with more training weight."""
+    left = nodes["left"]
+    heavier_left = cover[left] >= cover[left + 1]  # of leaves, nonsense that nobody reads
+    if "missing_left" not in (nodes.dtype.names or ()):
+        return heavier_left
+    return np.where(nodes["missing_left"] >= 0, nodes["missing_left"] > 0, heavier_left)

@@ -16,7 +16,7 @@ from hardwood.threat import Reach
 # Tables of more rows are binned unless the user says otherwise: up to here the exact grower takes a tenth of a second,
 # for ten features and a depth of 8 (`benchmarks/regression.py`).
 AUTO_REGRESSION_ROWS = 20_000
-# More bins than codes of one byte can tell apart: bins for all ends of reach, for tests.
+# More bins than codes of one byte can tell apart: bins for all ends of reach.
 ALL_ENDS = 1 << 16
 
 
@@ -47,13 +47,13 @@ def grow_on_bins(
 ) -> np.ndarray:
     """Grow one tree on samples whose numbers ascend, and return its nodes."""
     n_samples, n_features = len(target), len(bins.columns)
-    columns = binned_numbers.Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
+    columns = binned_numbers.Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width, bins.missing)
     samples = binned_numbers.BinnedNumberSamples(
         codes=frozen(codes),
         entries=np.arange(n_samples, dtype=np.uint32),
         spill=np.empty(n_samples, dtype=np.uint32),
         cells=np.empty(4 * bins.n_columns * bins.width, dtype=np.int64),
-        bounds=np.zeros((n_features, bins.width)),
+        bounds=np.zeros((n_features, 2, bins.width)),
         features=np.arange(n_features, dtype=np.int64),
     )
     numbers = make_numbers(target)

@@ -6,6 +6,9 @@ threshold that is enough for one move of the attacker: movable samples on one si
 right. No robust gain is larger than what that move leaves. So thresholds are looked into by falling bounds, each
 exactly by `numbers.solve`, until no bound beats the best gain: the split is the best of all that bins have.
 
+Values may be missing, and stay so: every threshold is tried with them on the right and on the left, and the split that
+parts them from the others, too.
+
 The groups depend on the node, so a child's histogram is not its parent's less its sibling's: every node is counted. In
 turn no histogram has to be kept.
 """
@@ -24,11 +27,15 @@ from hardwood._kernels.grow.ranking import find_mean, find_start, measure_error,
 from hardwood._kernels.grow.scanning import SLACK
 from hardwood._kernels.grow.sweep import DONE, FULL
 
+# The threshold of a split that parts what is missing from what is not.
+LARGEST = np.finfo(np.float64).max
+
 NODE = record_type(
     [
         ("feature", np.int64),  # the split found; -1 where none is worth it
         ("threshold", np.float64),
         ("cut", np.int64),  # the last code on the left
+        ("missing_left", np.int64),  # whether missing values go left; -1 where none is missing
         ("gain", np.float64),  # weight times decrease of the squared error, in the integers' unit of weight
         ("sign", np.int64),  # 1: high movable samples go left, low ones right; -1: the other way round
         ("turn", np.float64),  # movable samples with this number or a larger one are high
@@ -51,7 +58,7 @@ class BinnedNumberSamples(NamedTuple):
     entries: np.ndarray  # uint32: the samples, node by node, ascending
     spill: np.ndarray  # uint32 per sample: scratch
     cells: np.ndarray  # int64 (column * code * 4): value and weight below the mean, value and weight above it
-    bounds: np.ndarray  # float64 (feature, code): what each threshold can gain at most
+    bounds: np.ndarray  # float64 (feature, side of missing values, code): what each threshold can gain at most
     features: np.ndarray  # int64: the features in the order they are tried
 
 
@@ -63,6 +70,7 @@ class Columns(NamedTuple):
     below: np.ndarray
     above: np.ndarray
     width: int
+    missing: int  # the code of a missing value; -1 if there is none
 
 
 @inner
@@ -106,12 +114,18 @@ def _lead(left_weight, left_value, totals):
 
 
 @inner
-def _bound(cells, lo, hi, n_thresholds, totals, bounds):
-    """Bound what every threshold of one feature can gain: `lo` and `hi` are the first cells of its columns."""
+def _bound(cells, lo, hi, n_cuts, missing, totals, bounds):
+    """Bound what every threshold of one feature can gain: `lo` and `hi` are the first cells of its columns.
+
+    `missing` is the cell of missing values that go left; -1 if there is none.
+    """
     noise = ROUNDING * totals.weight * totals.size
     lo_low_value = lo_low = lo_high_value = lo_high = int64(0)
-    hi_low_value = hi_low = hi_high_value = hi_high = int64(0)
-    for code in range(n_thresholds):
+    if missing >= 0:
+        lo_low_value, lo_low = cells[4 * missing], cells[4 * missing + 1]
+        lo_high_value, lo_high = cells[4 * missing + 2], cells[4 * missing + 3]
+    hi_low_value, hi_low, hi_high_value, hi_high = lo_low_value, lo_low, lo_high_value, lo_high
+    for code in range(n_cuts):
         at, to = uint64((lo + code) * 4), uint64((hi + code) * 4)
         lo_low_value, lo_low = lo_low_value + cells[at], lo_low + cells[at + uint64(1)]
         lo_high_value, lo_high = lo_high_value + cells[at + uint64(2)], lo_high + cells[at + uint64(3)]
@@ -130,7 +144,42 @@ def _bound(cells, lo, hi, n_thresholds, totals, bounds):
 
 
 @inner
-def _settle(samples, weights, numbers, totals, here, lo, hi, cut, start):
+def _holds_missing(cells, bins, feature):
+    """Whether a value of a feature is missing in a node."""
+    if bins.missing < 0:
+        return False
+    at = 4 * (bins.columns[feature, 0] * bins.width + bins.missing)
+    return cells[at + 1] + cells[at + 3] > 0
+
+
+@inner
+def _bound_feature(samples, bins, feature, totals):
+    """Bound what the thresholds of a feature can gain, with missing values on the right (0) and on the left (1)."""
+    width, bounds = bins.width, samples.bounds[feature]
+    lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
+    n_thresholds, has_missing = bins.n_thresholds[feature], _holds_missing(samples.cells, bins, feature)
+    for side in range(2):
+        bounds[side, n_thresholds] = 0.0
+    # The last cut has all numbers on the left, and what is missing on the right.
+    _bound(samples.cells, lo, hi, n_thresholds + int64(has_missing), int64(-1), totals, bounds[0])
+    if has_missing:
+        _bound(samples.cells, lo, hi, n_thresholds, lo + bins.missing, totals, bounds[1])
+    return has_missing
+
+
+@inner
+def find_side(codes, sample, lo, hi, cut, missing, missing_left):
+    """Where a sample goes: surely left (-1), surely right (1), or wherever the attacker likes (0)."""
+    code = int64(codes[sample, hi])
+    if code == missing:
+        return int64(-1) if missing_left > 0 else int64(1)
+    if code <= cut:
+        return int64(-1)
+    return int64(1) if int64(codes[sample, lo]) > cut else int64(0)
+
+
+@inner
+def _settle(samples, weights, numbers, totals, here, lo, hi, cut, missing, missing_left, start):
     """What a threshold gains: (gain or 0, sign, turn, rows on the left)."""
     codes, held = samples.codes, numbers.held
     nobody = Side(int64(0), int64(0), int64(0))
@@ -139,9 +188,10 @@ def _settle(samples, weights, numbers, totals, here, lo, hi, cut, start):
         sample = uint64(samples.entries[k])
         weight, rows = weigh(weights, sample)
         number = numbers.value[sample]
-        if int64(codes[sample, hi]) <= cut:
+        side = find_side(codes, sample, lo, hi, cut, missing, missing_left)
+        if side < 0:
             left = enter(left, weight, number, rows, int64(1))
-        elif int64(codes[sample, lo]) > cut:
+        elif side > 0:
             right = enter(right, weight, number, rows, int64(1))
         else:
             at = numbers.rank[sample]
@@ -165,33 +215,42 @@ def _settle(samples, weights, numbers, totals, here, lo, hi, cut, start):
 
 
 @inner
-def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here):
-    """Write the best split over `features[first:last]` to a node, whose histogram is made."""
-    bounds, width = samples.bounds, bins.width
+def _find_largest(samples, bins, first, last):
+    """The threshold with the largest bound over `features[first:last]`: (bound, order, side of missing values, cut)."""
+    bound, order, side, cut = 0.0, int64(-1), int64(0), int64(0)
     for k in range(first, last):
         feature = samples.features[k]
-        lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
-        _bound(samples.cells, lo, hi, bins.n_thresholds[feature], totals, bounds[feature])
-    best, best_order = 0.0, last
+        n_thresholds, bounds = bins.n_thresholds[feature], samples.bounds[feature]
+        for missing_left in range(1 + int64(_holds_missing(samples.cells, bins, feature))):
+            for code in range(n_thresholds + 1):
+                if bounds[missing_left, code] > bound:
+                    bound, order, side, cut = bounds[missing_left, code], k, int64(missing_left), int64(code)
+    return bound, order, side, cut
+
+
+@inner
+def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here):
+    """Write the best split over `features[first:last]` to a node, whose histogram is made."""
+    for k in range(first, last):
+        _bound_feature(samples, bins, samples.features[k], totals)
+    best, best_order, best_side = 0.0, last, int64(0)
     while True:
-        bound, order, cut = 0.0, int64(-1), int64(0)
-        for k in range(first, last):
-            feature = samples.features[k]
-            for code in range(bins.n_thresholds[feature]):
-                if bounds[feature, code] > bound:
-                    bound, order, cut = bounds[feature, code], k, code
+        bound, order, side, cut = _find_largest(samples, bins, first, last)
         if order < 0 or bound * SLACK < best:
             return
         feature = samples.features[order]
-        bounds[feature, cut] = 0.0
+        samples.bounds[feature, side, cut] = 0.0
         lo, hi = uint64(bins.columns[feature, 0]), uint64(bins.columns[feature, 1])
-        gain, sign, turn, on_left = _settle(samples, weights, numbers, totals, here, lo, hi, cut, start)
+        gain, sign, turn, on_left = _settle(
+            samples, weights, numbers, totals, here, lo, hi, cut, bins.missing, side, start
+        )
         if gain < best or gain == 0.0 or on_left < fewest or totals.rows - on_left < fewest:
             continue
-        if gain == best and (order > best_order or (order == best_order and cut > here.cut)):
+        if gain == best and (order, side, cut) > (best_order, best_side, here.cut):
             continue  # of equally good thresholds the first is taken
-        best, best_order = gain, order
+        best, best_order, best_side = gain, order, side
         here.feature, here.cut, here.sign, here.gain = feature, cut, sign, gain / (scale * scale)
+        here.missing_left = side if _holds_missing(samples.cells, bins, feature) else -1
         here.turn = np.inf
         if turn < totals.n_ranks:
             here.turn = numbers.target[numbers.first[turn]]
@@ -201,6 +260,9 @@ def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last,
 def _place(samples, bins, here):
     """Put the threshold of a node in the middle of the empty bins behind its cut."""
     feature, width = here.feature, bins.width
+    if here.cut == bins.n_thresholds[feature]:
+        here.threshold = LARGEST  # all numbers go left
+        return
     lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
     beyond = here.cut + 1
     while beyond < bins.n_thresholds[feature]:
@@ -255,11 +317,10 @@ def _split(samples, weights, bins, numbers, units, tree, node):
     left_weight, left_rows, all_weight, all_rows = int64(0), int64(0), int64(0), int64(0)
     for k in range(uint64(here.start), uint64(here.end)):
         sample = uint64(entries[k])
-        right = (numbers.target[sample] >= here.turn) == (here.sign < 0)
-        if int64(samples.codes[sample, hi]) <= here.cut:
-            right = False
-        elif int64(samples.codes[sample, lo]) > here.cut:
-            right = True
+        side = find_side(samples.codes, sample, lo, hi, here.cut, bins.missing, here.missing_left)
+        right = side > 0
+        if side == 0:
+            right = (numbers.target[sample] >= here.turn) == (here.sign < 0)
         weight, rows = weigh(weights, sample)
         all_weight, all_rows = all_weight + weight, all_rows + rows
         entries[write] = entries[k]
