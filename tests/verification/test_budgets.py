@@ -13,6 +13,7 @@ from hardwood.table import Schema
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from hardwood.verification.ask import AskSettings, decide, extreme, nearest
 from hardwood.verification.budget_search import BudgetSearch, Found
+from hardwood.verification.search import RowSearch
 from reference import attacking, budgeting, cases, enumerating
 from reference.cases import Case
 from reference.library_models import MODELS, fit, random_table, random_threat
@@ -239,3 +240,28 @@ def test_a_one_hot_group_is_one_column() -> None:
             assert verify(model, X[row : row + 1], y[row : row + 1], threat).status[0] == (
                 "vulnerable" if len(fooling) else "robust"
             )
+
+
+@pytest.mark.parametrize("n_asked", [0, 1, 2, 3])
+def test_a_regression_out_of_time_has_true_bounds(n_asked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that ran out at the first half of a box hid the second half: an output was above its upper bound."""
+    honest = RowSearch.extreme
+    asked = []
+
+    def give_up(self: RowSearch, *arguments: Any) -> Any:
+        said = honest(self, *arguments)
+        asked.append(said)
+        return said if len(asked) <= n_asked else said._replace(status=np.full_like(said.status, UNFINISHED))
+
+    for seed in range(60):
+        case = make_case(seed, 3, link="value")
+        if case.reach.budget is None:
+            continue
+        for row in range(len(case.rows)):
+            points = enumerating.reachable_points(case.trees, case.rows[row], 0, case.reach)
+            output = case.trees.output(points[list_affordable(case, row, points)])[:, 0]
+            asked.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(RowSearch, "extreme", give_up)
+                said = extreme(case.trees, case.rows[row : row + 1], case.reach, 1, AskSettings())
+            assert said.lower[0] <= output.max() <= said.upper[0] + 1e-6

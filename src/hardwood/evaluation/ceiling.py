@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, grow_forest, match_greedily
-from hardwood.evaluation.budget_conflicts import bound_ceiling
+from hardwood.evaluation.common_points import bound_ceiling
 from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
 from hardwood.threat import Reach
 from hardwood.verification.folding import Folding
@@ -64,7 +64,8 @@ def find_ceilings(
     class_index : ndarray of shape (n_rows,), the class of each row
     reaches : sequence of Reach
         Attackers, each at least as strong as the one before. A category that is not in the schema is in conflict with
-        nothing: it may stand for several. For budgets over columns see `budget_conflicts`.
+        nothing: it may stand for several. For budgets over columns and relations
+        see `common_points`.
     budget : Budget or None
         When it is used up, any matching still proves a ceiling, and rows that have not been dealt with might lower it
         by no more than their number: so there is an interval.
@@ -81,8 +82,10 @@ def find_ceilings(
     interrupted : bool
         Whether Ctrl-C ended the work early.
     """
-    if reaches[0].groups is not None:  # two rows meet if their categories do
-        folding = Folding(matrix.shape[1], reaches[0].groups)
+    groups, relations = reaches[0].groups, reaches[0].relations
+    is_related = groups is not None and relations is not None and np.isin(relations.columns, groups.grouped).any()
+    if groups is not None and not is_related:  # two rows meet if their categories do
+        folding = Folding(matrix.shape[1], groups)
         matrix, reaches = folding.fold_rows(matrix), [folding.fold_reach(reach) for reach in reaches]
     n_rows = len(class_index)
     counts = np.bincount(class_index)
@@ -98,12 +101,12 @@ def find_ceilings(
         budget.begin(len(reaches) - k)
         if progress is not None:
             search.progress = partial(_tell, progress, k * n_rows, n_rows, len(reaches) * n_rows)
-        if reach.budget is None:
+        if reach.budget is None and reach.relations is None:
             search.run(reach)
             lower[k], upper[k] = search.bounds()
         else:
-            search.look_within_budget(reach)
-            lower[k], upper[k] = search.within_budget
+            search.compare_pairs(reach)
+            lower[k], upper[k] = search.by_pairs
         # A constant classifier attains it, so it is as low as it gets.
         if search.interrupted or upper[k] == constant:
             break
@@ -138,7 +141,7 @@ class _MatchingSearch:
         self.matching = Matching(*(np.full(len(rows), -1, dtype=np.int32) for rows in self.sides))
         self.isolated = np.zeros(len(left), dtype=bool)
         self.is_maximum = self.interrupted = False
-        self.within_budget = 0.0, 1.0  # bounds of the ceiling for the last attacker with a budget over columns
+        self.by_pairs = 0.0, 1.0  # bounds of the ceiling for the last attacker with a budget over columns or relations
 
     def bounds(self) -> tuple[float, float]:
         """Return the ceiling, or two numbers between which it is, for the last attacker that was looked at."""
@@ -149,13 +152,13 @@ class _MatchingSearch:
         constant = np.bincount(self.class_index).max() / n_rows
         return max((n_rows - most) / n_rows, constant), (n_rows - matched) / n_rows
 
-    def look_within_budget(self, reach: Reach) -> None:
-        """Bound the ceiling for an attacker with a budget over columns."""
+    def compare_pairs(self, reach: Reach) -> None:
+        """Bound the ceiling for an attacker with a budget over columns, or relations: pair by pair."""
         constant = np.bincount(self.class_index).max() / len(self.class_index)
-        self.within_budget = constant, 1.0
+        self.by_pairs = constant, 1.0
         try:
             self.progress(0.0)
-            self.within_budget = bound_ceiling(self.matrix, self.class_index, reach, self.budget.lasts)
+            self.by_pairs = bound_ceiling(self.matrix, self.class_index, reach, self.budget.lasts)
             self.progress(1.0)
         except KeyboardInterrupt:
             self.interrupted = True

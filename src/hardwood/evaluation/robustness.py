@@ -63,8 +63,8 @@ def evaluate(
         Whether to work out the ceiling. With two classes it is exact: some classifier attains it on these rows. With
         more it is an upper bound. There is none for attackers with rules, or who want certain classes. With a budget
         over columns (`max_changes`, `radius`) it is exact where one class attacks, where columns are counted, or where
-        no column that is measured is whole or categorical; otherwise an upper bound, and
-        `RobustnessReport.ceilings_lower` says how low it might be.
+        no column that is measured is whole or categorical; otherwise, and where both classes attack under relations
+        between columns, an upper bound, and `RobustnessReport.ceilings_lower` says how low it might be.
     ceiling_time_limit : float or None, default=60.0
         Seconds for the ceiling, all epsilons together; None: no limit. If they are not enough, what the report gives is
         still a ceiling, though not the lowest, and `RobustnessReport.ceilings_lower` says how low it might be.

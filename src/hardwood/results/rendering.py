@@ -77,8 +77,9 @@ def _list_figures(report: "RobustnessReport") -> list[list[str]]:
         ["constant classifier", f"{report.constant_accuracy:.1%}", f"always {commonest}"],
     ]
     if report.ceiling_bounds is not None:
-        has_budget = report.threat.max_changes is not None or report.threat.radius is not None
-        doubt = "; a bound, within the budget" if has_budget else "; time ran out"
+        threat = report.threat
+        by_pairs = threat.max_changes is not None or threat.radius is not None or threat.relations
+        doubt = "; a bound" if by_pairs else "; time ran out"
         remark = "the best that any classifier can do" + ("" if report.ceiling_bounds.is_exact else doubt)
         figures.append(["ceiling", str(report.ceiling_bounds), remark])
     return figures

@@ -35,7 +35,7 @@ class RobustnessReport:
         The adversarial accuracy that no classifier can exceed.
     ceilings_lower : ndarray of float, one per epsilon, or None
         The lowest such ceiling is no lower than this. Equal to `ceilings` unless time ran out while it was worked out,
-        or a budget over columns leaves it open which rows can be moved onto one point.
+        or a budget over columns or relations leave it open which rows can be moved onto one point.
     distance, distance_lower : ndarray of float, shape (n_samples,), or None
         How far the nearest adversarial example is, and how far it is at least (see :func:`evaluate`).
     positive : int or None
@@ -111,7 +111,7 @@ class RobustnessReport:
 
     @property
     def ceiling_bounds(self) -> Bounds | None:
-        """The ceiling as an interval, which is exact unless time ran out or a budget over columns leaves it open."""
+        """The ceiling as an interval, which is exact unless time ran out or the threat leaves it open."""
         if self.ceilings is None or self.ceilings_lower is None:
             return None
         at = self.epsilons == 1.0

@@ -168,7 +168,7 @@ class BudgetSearch:
         """
         options, order, start = self.list_options(row, 0), count(), time.monotonic()
         pending: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-        halves = [np.ones(len(options.value), dtype=bool)]
+        halves, bound = [np.ones(len(options.value), dtype=bool)], -math.inf
         while True:
             for half in halves:
                 kept = options.drop_dear(half, math.inf)
@@ -181,7 +181,8 @@ class BudgetSearch:
                 chosen = options.choose(said.example[0][self.search.used])
                 heapq.heappush(pending, (-float(said.bound[0]), next(order), kept, chosen))
                 if said.status[0] != NONE:
-                    return Found(None, math.nan, -pending[0][0], False)
+                    # Of the other half no more is known than of both together.
+                    return Found(None, math.nan, -(bound if math.isfinite(bound) else pending[0][0]), False)
             bound, _, kept, chosen = heapq.heappop(pending)
             point = self._write(row, options, chosen)
             if self._can_become(row, 0, point):

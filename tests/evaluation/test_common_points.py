@@ -1,9 +1,10 @@
-"""The ceiling under budgets over columns: compared with trying every common point of every pair of rows."""
+"""The ceiling under budgets over columns and relations: compared with trying every common point of rows."""
 
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,3 +109,30 @@ def test_without_time_there_is_a_bound() -> None:
     report = evaluate(RobustTreeClassifier(0.1).fit(X, y), X, y, threat, ceiling_time_limit=0.0)
     assert report.ceiling == 1.0
     assert report.ceiling_bounds.lower <= evaluate(RobustTreeClassifier(0.1).fit(X, y), X, y, threat).ceiling
+
+
+def test_rows_that_only_meet_against_a_relation_do_not_meet() -> None:
+    """Both rows can be moved to (1, 1) column by column, where a + b is 2: the ceiling was below what a model keeps."""
+    X = pd.DataFrame({"a": [1.0, 0.0] * 5, "b": [0.0, 1.0] * 5})
+    y = np.array([0, 1] * 5)
+    model = RobustTreeClassifier(max_depth=1).fit(X, y)
+    limits = {"a": (0, 1), "b": (0, 1)}
+    assert evaluate(model, X, y, ThreatModel(limits)).ceiling == 0.5
+    report = evaluate(model, X, y, ThreatModel(limits, relations=["a + b <= 1"]))
+    assert report.adversarial_accuracy.lower == report.ceiling == 1.0
+    loose = evaluate(model, X, y, ThreatModel(limits, relations=["a + b <= 2"]))
+    assert loose.ceiling == 0.5
+
+
+def test_a_relation_with_a_column_of_a_group() -> None:
+    """A secure page is at least 5 long, so that the rows do not meet as secure pages of length 2."""
+    X = pd.DataFrame({"secure": [1, 0] * 4, "plain": [0, 1] * 4, "length": [6.0, 2.0] * 4})
+    y = np.array([0, 1] * 4)
+    words = {"groups": [["secure", "plain"]], "attacking_classes": None}
+    free = ThreatModel({"length": (4, 0)}, **words)
+    related = ThreatModel({"length": (4, 0)}, relations=["5 * secure <= length"], **words)
+    model = RobustTreeClassifier(max_depth=1).fit(X, y)
+    assert evaluate(model, X, y, free).ceiling == 0.5
+    report = evaluate(model, X, y, related)
+    assert report.ceiling >= report.adversarial_accuracy.upper
+    assert report.ceilings_lower[-1] <= report.ceiling

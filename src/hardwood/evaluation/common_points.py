@@ -1,11 +1,12 @@
-"""Which rows can be moved onto a common point within a budget over columns, and the ceiling that follows.
+"""Which rows can be moved onto a common point within a budget or by relations of columns, and the ceiling that follows.
 
-Two rows meet if there is a point that the budget lets both of them become. Where only one of them moves, that point is
-the other one. Where both move, it lies between them in every number: for a radius, all best points are on one path, the
-rows' own mixture, kept within their limits (what is best for a weighted sum of both distances is in every column); for
-a number of columns, each column that differs is changed in one of the rows, or in both. So it is certain whether two
-rows meet, except where whole numbers, categories or a second limit leave a gap between what a budget allows and what
-was tried. Pairs that certainly meet give a ceiling that nobody exceeds; pairs that may meet say how low it could be.
+Two rows meet if there is a point that both of them can become. Where only one of them moves, that point is the other
+one. Where both move, it lies between them in every number: for a radius, all best points are on one path, the rows' own
+mixture, kept within their limits (what is best for a weighted sum of both distances is in every column); for a number
+of columns, each column that differs is changed in one of the rows, or in both. Linear relations that both rows keep are
+kept between them. So it is certain whether two rows meet, except where whole numbers, categories, a second limit or
+relations leave a gap between what is allowed and what was tried. Pairs that certainly meet give a ceiling that nobody
+exceeds; pairs that may meet say how low it could be.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from hardwood.threat import Reach
-from hardwood.threat.column_budget import measure_changes
+from hardwood.threat.column_budget import ColumnBudget, measure_changes
 
 # Values of pairs of rows that are looked at at once: 8 bytes each, several times over.
 PAIR_VALUES = 1 << 21
@@ -85,8 +86,8 @@ def find_conflicts(
             meet = _Pairs(matrix, class_index, reach, *rows).compare()
             certain.append(some[meet[0]])
             possible.append(some[meet[1]])
-    # The box, and how far rows are apart, say nothing about values that can be blanked or filled in.
-    finished &= reach.blank is None and reach.fill is None
+    # The box, and how far rows are apart, say nothing about values that can be blanked or filled in, or about groups.
+    finished &= reach.blank is None and reach.fill is None and reach.groups is None
     return Conflicts(np.concatenate(certain), np.concatenate(possible), finished)
 
 
@@ -100,15 +101,14 @@ def _list_near(
 ) -> np.ndarray:
     """Return the pairs of different classes that are no farther apart than both of them can go together."""
     budget = reach.budget
-    assert budget is not None
     n_moves = reach.attacks[class_index[left]][:, None] + reach.attacks[class_index[right]][None].astype(np.intp)
     apart = measure_changes(
         np.repeat(matrix[left], len(right), axis=0), np.tile(matrix[right], (len(left), 1)), reach.categorical
     )
     near = (class_index[left][:, None] != class_index[right]).ravel()
-    if budget.max_changes is not None:
+    if budget is not None and budget.max_changes is not None:
         near &= np.count_nonzero(apart, axis=1) <= budget.max_changes * n_moves.ravel()
-    if budget.most is not None:
+    if budget is not None and budget.most is not None:
         near &= budget.spend(apart) <= n_moves.ravel().astype(np.float64) ** budget.norm * (1.0 + SLACK) + SLACK
     at = np.flatnonzero(near)
     return np.column_stack([at // len(right), at % len(right)])
@@ -120,8 +120,8 @@ class _Pairs:
     def __init__(
         self, matrix: np.ndarray, class_index: np.ndarray, reach: Reach, first: np.ndarray, second: np.ndarray
     ) -> None:
-        assert reach.budget is not None
-        self.reach, self.budget = reach, reach.budget
+        self.reach = reach
+        self.budget = ColumnBudget(None) if reach.budget is None else reach.budget
         self.rows = matrix[first], matrix[second]
         self.classes = class_index[first], class_index[second]
         boxes = [reach.box(rows, own) for rows, own in zip(self.rows, self.classes, strict=True)]
