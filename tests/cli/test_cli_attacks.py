@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -183,6 +184,36 @@ class TestThreat:
         assert_one_sentence(run("threat", "data.csv", "--target", "y", "--output", "t.toml"), 1, '"y"', "x")
         assert_one_sentence(run("threat", "data.csv", "--output", "nowhere/t.toml"), 1, "nowhere")
         assert not Path("t.toml").exists()
+
+
+def test_a_model_says_what_it_was_trained_against() -> None:
+    """Standard deviations were measured on whatever table was asked about, and so were types of columns."""
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"width": generator.normal(size=80), "n": generator.integers(0, 9, 80)})
+    table["big"] = (table["width"] + table["n"] > 4).astype(int)
+    table.to_csv("data.csv", index=False)
+    Path("threat.toml").write_text('within = "from_data"\n[features]\nwidth = "0.5 std"\nn = ["20%", 0]\n')
+    fit = ["fit", "data.csv", "--target", "big", "--threat", "threat.toml", "--output", "model.json", "--max-depth", 2]
+    assert run(*fit).exit_code == 0
+    saved = ThreatModel.parse(json.loads(Path("model.json").read_text())["threat"])
+    X = table[["width", "n"]]
+    low, high = X.min(), X.max()
+    assert saved == ThreatModel(
+        {"width": 0.5 * np.std(X["width"].to_numpy()), "n": ("20%", 0)},
+        whole_numbers=["n"],
+        within={name: (float(low[name]), float(high[name]), "from_data") for name in X},
+    )
+    table[:5].to_csv("few.csv", index=False)
+    evaluation = ["evaluate", "model.json", "few.csv", "--target", "big", "--threat"]
+    shown = [run(*evaluation, path) for path in ("model.json", "threat.toml")]
+    assert [result.exit_code for result in shown] == [0, 0]
+    commands = ["attack", "model.json", "few.csv", "--output", "rows.csv"], ["show", "model.json", "--data", "few.csv"]
+    for verb in (commands[0], [*commands[1], "--row", 1]):
+        assert run(*verb, "--threat", "threat.toml").exit_code == 0  # measured on the table, not on its first row
+    report = evaluate(TreeEnsemble.from_json("model.json"), X[:5], table["big"][:5], saved)
+    assert shown[0].stdout.startswith(str(report).rpartition("\n")[0])
+    TreeEnsemble.from_json("model.json").to_json("plain.json")
+    assert_one_sentence(run(*evaluation, "plain.json"), 1, "does not say what it was trained against")
 
 
 # Evaluating

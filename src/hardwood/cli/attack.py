@@ -14,7 +14,7 @@ from hardwood.cli.late import np, pd
 from hardwood.cli.messages import LOADING, console, explaining, run_with_notice, say_error, showing_progress
 from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
-from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
+from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
     from hardwood import AttackResult
@@ -72,6 +72,9 @@ def attack(
     X, labels = read_rows(data, ensemble.schema, target)
     ensemble = adopt_table(ensemble, X)
     y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
+    if threat_model is not None:
+        with explaining(f"attack {model} on {data}"):
+            threat_model = settle_threat(threat_model, ensemble, X)
     search = partial(hardwood.attack, ensemble, threat=threat_model, norm=float(norm), n_jobs=jobs)
     with explaining(f"attack {model} on {data}"):
         run_with_notice(lambda: search(X.iloc[:1], y[:1], time_limit=0.0), LOADING)

@@ -21,7 +21,7 @@ from hardwood.cli.messages import (
 )
 from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_file, write_table
-from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
+from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
     from hardwood import RobustnessReport
@@ -95,6 +95,8 @@ def evaluate(
         classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)
     ensemble = adopt_table(ensemble, X)
+    with explaining(f"evaluate {model} on {data}"):
+        threat_model = settle_threat(threat_model, ensemble, X)
     assert labels is not None
     y = read_classes(labels, classes, data)
     up_to = _UP_TO if curve is None and plot is not None else curve

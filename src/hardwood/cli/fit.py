@@ -14,7 +14,7 @@ from hardwood.cli.learners import Learner, Task, fit_model
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
 from hardwood.cli.summary import describe_figures, print_summary
 from hardwood.cli.tables import check_inputs, check_output, read_table, write_file
-from hardwood.cli.threat import check_threat_options, read_threat
+from hardwood.cli.threat import check_threat_options, read_threat, resolve_words
 from hardwood.cli.training import Wanted, read_training_table
 
 
@@ -166,7 +166,8 @@ def fit(
     with explaining(f"fit a model to {data}"):
         fitted = run_with_notice(lambda: fit_model(model, task, threat_model, chosen, X, y), "Fitting...")
         figures = run_with_notice(lambda: describe_figures(fitted), "Attacking the training rows...")
-    write_file(output, lambda draft: draft.write_text(fitted.ensemble.to_json(), encoding="utf-8"))
+    text = fitted.ensemble.to_json(threat=resolve_words(fitted.threat).to_toml())
+    write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
     print_summary(fitted, figures, output)
 
 

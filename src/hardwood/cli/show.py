@@ -13,7 +13,7 @@ from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
 from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
 from hardwood.cli.tables import check_inputs
-from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat
+from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
     from hardwood import ThreatModel, TreeEnsemble
@@ -57,9 +57,12 @@ def show(
     if row > len(X):
         raise CommandError(f"--row {row}: {data} has {len(X):,} rows")
     ensemble = adopt_table(ensemble, X)
+    attacker = None if threat is None and epsilon is None else read_threat(threat, epsilon)
+    if attacker is not None:
+        with explaining(f"explain row {row} of {data}"):
+            attacker = settle_threat(attacker, ensemble, X)
     X = X.iloc[[row - 1]]
     y = None if labels is None else read_classes(labels.iloc[[row - 1]], ensemble.labels, data)
-    attacker = None if threat is None and epsilon is None else read_threat(threat, epsilon)
     with explaining(f"explain row {row} of {data}"):
         lines = run_with_notice(lambda: list(_explain(ensemble, X, y, attacker, row)), "Attacking the row...")
     _print("\n".join(lines))

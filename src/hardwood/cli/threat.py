@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +19,13 @@ from hardwood.cli.tables import check_has, check_inputs, check_output, read_tabl
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hardwood import ThreatModel
+    from hardwood import ThreatModel, TreeEnsemble
     from hardwood.threat import spelling, toml
 else:
     spelling = LateModule("hardwood.threat.spelling")
     toml = LateModule("hardwood.threat.toml")
 
-THREAT = "TOML: what the attacker can do to each column."
+THREAT = "TOML: what the attacker can do; or a model of hardwood fit: what it was trained against."
 EPSILON = "Or: how far every number can be moved."
 
 _SHOWN = 12  # categories
@@ -87,7 +88,27 @@ def read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
     if path is None:
         return hardwood.ThreatModel(epsilon)
     with explaining(f"read {path}"):
-        return hardwood.ThreatModel.parse(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        return hardwood.ThreatModel.parse(_find_in_model(text) if path.suffix.lower() == ".json" else text)
+
+
+def settle_threat(threat: ThreatModel, ensemble: TreeEnsemble, X: pd.DataFrame) -> ThreatModel:
+    """Return the threat model with what it leaves to a table read off the whole table, not off some rows of it."""
+    return threat.settle(X, ensemble.schema.encode(X), ensemble.schema)
+
+
+def resolve_words(settled: ThreatModel) -> ThreatModel:
+    """Return what a model was trained against so that no other table can change what it means."""
+    return settled.replace(whole_numbers=None) if settled.whole_numbers == "from_dtype" else settled
+
+
+def _find_in_model(text: str) -> str:
+    """Return what a model was trained against: the same on every table, as everything relative has become numbers."""
+    document = json.loads(text)
+    threat = document.get("threat") if isinstance(document, dict) else None
+    if not isinstance(threat, str):
+        raise ValueError("it does not say what it was trained against; give a threat model (TOML)")
+    return threat
 
 
 def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[str]:

@@ -26,8 +26,11 @@ _NODE_ARRAYS = {
 }
 
 
-def write_document(ensemble: Any, left_sets: dict[int, np.ndarray]) -> str:
-    """Return a TreeEnsemble as JSON text; `left_sets` are the categories that its categorical nodes send left."""
+def write_document(ensemble: Any, left_sets: dict[int, np.ndarray], threat: str | None) -> str:
+    """Return a TreeEnsemble as JSON text; `left_sets` are the categories that its categorical nodes send left.
+
+    threat : what it was trained against, as text; the ensemble itself does not know.
+    """
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -42,6 +45,8 @@ def write_document(ensemble: Any, left_sets: dict[int, np.ndarray]) -> str:
         "nodes": {name: getattr(ensemble, name).tolist() for name in _NODE_ARRAYS},
         "left_categories": {str(node): np.flatnonzero(codes).tolist() for node, codes in left_sets.items()},
     }
+    if threat is not None:
+        document["threat"] = threat
     return json.dumps(document, allow_nan=False)
 
 

@@ -312,12 +312,15 @@ class TreeEnsemble:
         allowed = {j: sets[leaf] for j, sets in boxes.allowed.items()}
         return LeafBoxes(leaf, boxes.low[leaf], boxes.high[leaf], allowed)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: str | os.PathLike[str] | None = None, *, threat: str | None = None) -> str:
         """Return the model as JSON text, and write it to `path` if one is given.
 
         The file holds all that is needed to predict: no pickle, no code.
+
+        threat : TOML text of what the model was trained against (`ThreatModel.to_toml`), which is kept in the file for
+            people and for ``hardwood --threat``; it has no effect on predictions.
         """
-        text = write_document(self, self.left_sets())
+        text = write_document(self, self.left_sets(), threat)
         if path is not None:
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
         return text
