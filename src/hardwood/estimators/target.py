@@ -15,20 +15,23 @@ from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import ThreatModel
 
 
-def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False) -> Problem:
+def read_problem(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False, narrow: bool = False
+) -> Problem:
     """Read a table, labels and weights as the parameters of a tree say, and its tags.
 
     Some take two classes only; those that take missing values accept some later if there are some here, or if the
     attacker makes or fills them.
 
     in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
+    narrow : whether a table of float32 may stay so, for a grower on bins.
     """
     threat, schema = read_columns(estimator, X)
     if get_tags(estimator).input_tags.allow_nan and (hides(threat) or has_missing(X, schema)):
         threat, schema = read_columns(estimator, X, accepts_missing=True)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
-    matrix = schema.encode(X)
+    matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))
     if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
@@ -62,7 +65,11 @@ def hides(threat: ThreatModel) -> bool:
 def has_missing(X: Any, schema: Schema) -> bool:
     """Say whether a number of a table is missing; a missing category alone counts as one never seen."""
     numerical = [j for j, labels in enumerate(schema.categories) if labels is None]
-    return bool(np.isnan(replace(schema, accepts_missing=True).encode(X)[:, numerical]).any())
+    matrix = replace(schema, accepts_missing=True).encode_narrow(X)
+    if len(numerical) == schema.n_features:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())  # infinity is refused by `encode`
+    return bool(np.isnan(matrix[:, numerical]).any())
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:

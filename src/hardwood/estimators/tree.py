@@ -218,7 +218,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        problem = read_problem(self, X, y, sample_weight)
+        problem = read_problem(self, X, y, sample_weight, narrow=self._is_binned(X))
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
@@ -254,6 +254,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if attacker == "chen-greedy" and sample_weight is not None:
             raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
         return attacker
+
+    def _is_binned(self, X: Any) -> bool:
+        """Say whether an array is certainly grown on bins, by a grower that widens it block by block."""
+        wanted = self.max_bins not in ("auto", "exact") or (self.max_bins == "auto" and len(X) > AUTO_ROWS)
+        return isinstance(X, np.ndarray) and wanted and self.attacker == "groot" and self.refine is None
 
     def _choose_bins(self, schema: Schema, n_rows: int, reach: Reach) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""

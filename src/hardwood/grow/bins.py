@@ -74,10 +74,10 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
         bytes cannot tell apart.
     """
-    has_missing = bool(np.isnan(X).any())
+    has_missing = any(np.isnan(X[start : start + BLOCK_ROWS]).any() for start in range(0, len(X), BLOCK_ROWS))
     slots, largest = find_slots(reach.widen(X), reach.attacks)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
-    X, class_index = X[rows], class_index[rows]
+    X, class_index = X[rows].astype(np.float64), class_index[rows]
     lo, hi = reach.box(X, class_index)
     most = MOST_THRESHOLDS if max_bins is None else max_bins - 1
     chosen = []
@@ -146,12 +146,12 @@ def encode_rows(
     def encode_share(first: int, last: int) -> None:
         for start in range(first, last, BLOCK_ROWS):
             block = slice(start, min(start + BLOCK_ROWS, last))
-            lo, hi = reach.box(X[block], class_index[block])
+            lo, hi = reach.box(X[block].astype(np.float64), class_index[block])
             _encode(lo, hi, guide, bins, codes[block])
 
     workers.run(encode_share, workers.share(0, len(X)))
     for start in range(0, len(staying), BLOCK_ROWS):
-        own = X[staying[start : start + BLOCK_ROWS]]
+        own = X[staying[start : start + BLOCK_ROWS]].astype(np.float64)
         _encode(own, own, guide, bins, codes[len(X) + start : len(X) + start + len(own)])
     return codes
 

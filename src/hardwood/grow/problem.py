@@ -12,7 +12,9 @@ from hardwood.threat import ThreatModel
 class Problem:
     """Rows of two or more classes, what they weigh, and what an attacker may do to them."""
 
-    X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing
+    # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing; for growers on bins float32,
+    # too
+    X: np.ndarray
     class_index: np.ndarray  # unsigned integers, one per row: uint8 for up to 256 classes
     sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
     class_weight: np.ndarray  # float64 per class
