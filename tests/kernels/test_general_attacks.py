@@ -10,7 +10,7 @@ from numba import njit
 
 from hardwood._kernels.grow import general_attacks
 from hardwood._kernels.grow.criteria import ERROR
-from hardwood._kernels.grow.general_classes import Work, rate
+from hardwood._kernels.grow.general_ratings import Work, rate
 from reference import many_classes
 
 N_CASES = 12_500  # per number of classes

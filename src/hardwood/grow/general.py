@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.grow import general, general_classes
+from hardwood._kernels.grow import general, general_classes, general_ratings
 from hardwood._kernels.grow.general import GROUP_SHIFT, Columns, Histograms, Samples, Tree, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins, encode_rows, find_bins
@@ -141,10 +141,10 @@ def make_columns(bins: Bins, reach: Reach, n_groups: int) -> Columns:
     )
 
 
-def make_work(tree: Tree) -> general_classes.Work:
+def make_work(tree: Tree) -> general_ratings.Work:
     """Allocate what the search for a split writes to."""
     n_classes, n_sums = tree.takes.shape[1], tree.sums.shape[1]
-    return general_classes.Work(
+    return general_ratings.Work(
         total=np.empty(n_classes),
         least=np.empty(n_classes),
         most=np.empty(n_classes),

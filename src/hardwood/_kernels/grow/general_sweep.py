@@ -3,7 +3,7 @@
 A feature is an order of events, the ends of the reach of all samples from the lowest to the highest, as in `sweep.py`.
 One event changes how much of one class is surely or possibly left of the threshold behind it, so a bound of the gain,
 by the attacker's last answer, is brought up to date in a few operations: a cut that it does not pass over is rated as
-in `general_classes.py`. With bins for all ends of reach the tree on bins is the same.
+in `general_ratings.py`. With bins for all ends of reach the tree on bins is the same.
 
 The bound is a sum over classes of squares of what is on the left, `v`, and on the right, times a scale `c`::
 
@@ -21,7 +21,7 @@ from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.grow.criteria import ENTROPY, ERROR
 from hardwood._kernels.grow.frontier import pop, push
 from hardwood._kernels.grow.general import DONE, EVERYBODY, FULL, is_open, make_children
-from hardwood._kernels.grow.general_classes import (
+from hardwood._kernels.grow.general_ratings import (
     BOUND_SLACK,
     divide,
     is_poor,
