@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,36 +32,46 @@ NAN = np.nan
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndarray, Any]:
-    """Small tables with holes, of two to four classes, and attackers of every kind."""
+def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndarray, Any, Schema]:
+    """Small tables with holes and categories, of two to four classes, and attackers of every kind."""
     n_classes = draw(st.integers(2, 4))
     n, n_features = draw(st.integers(n_classes, 30)), draw(st.integers(1, 3))
+    sizes = draw(st.lists(st.sampled_from([0, 0, 1, 3]), min_size=n_features, max_size=n_features))
+    labels = tuple(tuple("abc"[:size]) if size else None for size in sizes)
     X = draw(arrays(np.int64, (n, n_features), st.integers(-6, 6))).astype(float)
+    for j, size in enumerate(sizes):
+        X[:, j] = np.abs(X[:, j]) % (size + 1) if size else X[:, j]
     X[draw(arrays(np.int64, X.shape, st.integers(0, 9))) < draw(st.integers(0, 5))] = NAN
     y = draw(arrays(np.int64, n, st.integers(0, n_classes - 1)))
     y[:n_classes] = np.arange(n_classes)
     distance = st.sampled_from([0.0, 0.5, 1.0, 1.5, 3.0, np.inf])
-    entry = st.sampled_from([None, "<", ">", "<>"]) | distance | st.tuples(distance, distance)
+    number = st.sampled_from([None, "<", ">", "<>"]) | distance | st.tuples(distance, distance)
     columns = st.none() | st.just("all") | st.lists(st.integers(0, n_features - 1), min_size=1)
     threat = ThreatModel(
-        draw(st.lists(entry, min_size=n_features, max_size=n_features)),
+        [draw(number if own is None else _moves(own)) for own in labels],
         draw(st.none() | st.sets(st.integers(0, n_classes - 1), min_size=1).map(sorted)),
         blank=draw(columns),
         fill=draw(columns),
     )
     model = RobustTreeClassifier(threat, criterion=draw(st.sampled_from(CRITERIA)))
-    return model, X, y, draw(st.none() | arrays(np.float64, n, st.sampled_from([0.5, 1.0, 2.0, 0.7])))
+    weight = draw(st.none() | arrays(np.float64, n, st.sampled_from([0.5, 1.0, 2.0, 0.7])))
+    return model, X, y, weight, Schema(n_features, None, labels, True)
 
 
-@settings(max_examples=100, deadline=None)
+def _moves(labels: tuple[str, ...]) -> st.SearchStrategy:
+    """What can be done to categories."""
+    some = st.lists(st.sampled_from(labels), min_size=1, max_size=2)
+    return st.sampled_from([None, "<>"]) | st.dictionaries(st.sampled_from(labels), some, min_size=1)
+
+
+@settings(max_examples=120, deadline=None)
 @given(problems())
 def test_every_split_is_the_best_there_is(problem: tuple) -> None:
-    model, X, y, weight = problem
-    n_classes, n_features = len(np.unique(y)), X.shape[1]
-    schema = replace(Schema.numeric(n_features), accepts_missing=True)
-    classes, reach = np.arange(n_classes), model.threat.resolve(schema, range(n_classes))
-    table = Problem(X, y, weight, np.ones(n_classes), schema, classes, model.threat)
-    tree = grow_tree(table, reach, check_grow_options(model, len(X), n_features))
+    model, X, y, weight, schema = problem
+    n_classes = len(np.unique(y))
+    reach = model.threat.resolve(schema, range(n_classes))
+    table = Problem(X, y, weight, np.ones(n_classes), schema, np.arange(n_classes), model.threat)
+    tree = grow_tree(table, reach, check_grow_options(model, len(X), schema.n_features))
     row_weight = np.ones(len(X)) if weight is None else weight
     samples = missing_splits.make_samples(X, y, row_weight, reach, n_classes)
     missing_splits.check_splits(tree, samples, model.criterion)
@@ -134,3 +145,44 @@ class TestEstimator:
                 RobustTreeClassifier(0.1, **options).fit(X, y)
             with pytest.raises(ValueError, match="blank='all': the model takes no missing values"):
                 RobustTreeClassifier(hiding, **options).fit(np.nan_to_num(X), y)
+
+
+class TestCategories:
+    @pytest.mark.parametrize("rho", [1.0, 0.4, 0.0])
+    @pytest.mark.parametrize("entry", [None, "<>", {"b": ["c", "d"], "e": ["a"]}])
+    def test_two_classes_are_as_the_exact_grower_has_them(self, entry: Any, rho: float) -> None:
+        """Bins for numbers and one for each category: the leaves of both growers are the same."""
+        generator = np.random.default_rng(1)
+        n_rows = 200
+        table = pd.DataFrame({"color": pd.Categorical(generator.choice([*"abcdefgh"], n_rows)), "size": 0.0})
+        table["size"] = generator.integers(0, 9, n_rows).astype(float)
+        odds = table["color"].cat.codes.to_numpy() / 8 + table["size"].to_numpy() / 9
+        y = (odds + 0.3 * generator.normal(size=n_rows) > 1.0).astype(int)
+        threat = {"color": entry, "size": 1.0}
+        exact, binned = (
+            RobustTreeClassifier(threat, rho=rho, max_depth=3, max_bins=bins).fit(table, y) for bins in ("exact", 64)
+        )
+        # Which of the two sets is on the left may differ.
+        np.testing.assert_allclose(exact.predict_proba(table), binned.predict_proba(table), atol=1e-9)
+        np.testing.assert_allclose(*(np.sort(tree.ensemble_.cover) for tree in (exact, binned)), atol=1e-9)
+
+    def test_many_categories(self) -> None:
+        """Beyond all sets: prefixes by the shares of classes, and from there one category after another."""
+        generator = np.random.default_rng(0)
+        code = generator.integers(0, 40, 2000)
+        table = pd.DataFrame({"id": pd.Categorical(code)})
+        y = np.where(generator.random(2000) < 0.1, generator.integers(0, 3, 2000), code % 3)
+        tree = RobustTreeClassifier(max_depth=2).fit(table, y)
+        assert tree.score(table, y) > 0.9
+        hard = RobustTreeClassifier({"id": {k: [(k + 3) % 40] for k in range(40)}}, max_depth=2).fit(table, y)
+        assert hard.score(table, y) > 0.5
+        assert hard.ensemble_.left_sets()[0].shape == (41,)
+
+    def test_missing_categories(self) -> None:
+        table = pd.DataFrame({"color": pd.Categorical(["red", "blue", None] * 10), "x": [1.0, NAN, 2.0] * 10})
+        y = ["r", "b", "n"] * 10
+        tree = RobustTreeClassifier().fit(table[["color"]].assign(x=table["x"]), y)
+        assert tree.predict(table).tolist() == y
+        threat = ThreatModel({"color": {"red": ["blue"]}}, blank=["color"])
+        robust = RobustTreeClassifier(threat, max_depth=1).fit(table[["color"]], y)
+        assert robust.ensemble_.schema.accepts_missing

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +16,19 @@ from reference.many_classes import robust_gain
 LARGEST = float(np.finfo(np.float64).max)
 
 
-class Turn(NamedTuple):
-    """A split above a node, and which way the node is."""
+class Split(NamedTuple):
+    """Where a split sends values: numbers up to a threshold left, or categories of a set; and missing ones."""
 
     feature: int
     threshold: float
     missing_left: bool
+    left_set: tuple[bool, ...] = ()
+
+
+class Turn(NamedTuple):
+    """A split above a node, and which way the node is."""
+
+    split: Split
     went_left: bool
 
 
@@ -33,10 +42,12 @@ class Samples:
     high: np.ndarray
     blank: np.ndarray  # (row, feature): whether it can be made missing
     fill: np.ndarray  # (row, feature): whether it can be given any value if it is missing
+    moves: np.ndarray  # per row
     n_classes: int
+    tables: tuple[np.ndarray | None, ...]  # per feature None, or which category can become which
 
     def __getitem__(self, chosen: np.ndarray) -> Samples:
-        names = ("label", "weight", "low", "high", "blank", "fill")
+        names = ("label", "weight", "low", "high", "blank", "fill", "moves")
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def add_up(self, member: np.ndarray) -> np.ndarray:
@@ -50,47 +61,79 @@ def make_samples(X: np.ndarray, label: np.ndarray, weight: np.ndarray, reach: Re
     moves = reach.attacks[label][:, None]
     none = np.zeros(X.shape[1], dtype=bool)
     blank, fill = (moves & (none if flags is None else flags) for flags in (reach.blank, reach.fill))
-    return Samples(label, weight, low, high, blank & ~np.isnan(X), fill & np.isnan(X), n_classes)
+    blank, fill = blank & ~np.isnan(X), fill & np.isnan(X)
+    return Samples(label, weight, low, high, blank, fill, moves[:, 0], n_classes, reach.categories)
 
 
-def find_sides(
-    samples: Samples, turns: list[Turn], feature: int, threshold: float, missing_left: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def find_sides(samples: Samples, turns: list[Turn], split: Split) -> tuple[np.ndarray, np.ndarray]:
     """Which rows can be on the left of a split, and which on the right, given the splits above."""
-    above = [turn for turn in turns if turn.feature == feature]
-    first = max((turn.threshold for turn in above if not turn.went_left), default=-np.inf)
-    last = min((turn.threshold for turn in above if turn.went_left), default=np.inf)
-    can_miss = all(turn.missing_left == turn.went_left for turn in above)
-    low, high = samples.low[:, feature], samples.high[:, feature]
-    is_missing = np.isnan(low)
-    low = np.where(samples.fill[:, feature], -np.inf, low)
-    high = np.where(samples.fill[:, feature], np.inf, high)
-    below, beyond = min(last, threshold), max(first, threshold)
+    feature = split.feature
+    above = [turn for turn in turns if turn.split.feature == feature]
+    can_miss = all(turn.split.missing_left == turn.went_left for turn in above)
+    may_miss = (np.isnan(samples.low[:, feature]) | samples.blank[:, feature]) & can_miss
+    sides = _find_categories if split.left_set else _find_numbers
+    left, right = sides(samples, above, split)
+    return left | (may_miss & split.missing_left), right | (may_miss & (not split.missing_left))
+
+
+def _find_numbers(samples: Samples, above: list[Turn], split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Who can be on either side by a number."""
+    first = max((turn.split.threshold for turn in above if not turn.went_left), default=-np.inf)
+    last = min((turn.split.threshold for turn in above if turn.went_left), default=np.inf)
+    fill = samples.fill[:, split.feature]
+    low = np.where(fill, -np.inf, samples.low[:, split.feature])
+    high = np.where(fill, np.inf, samples.high[:, split.feature])
+    below, beyond = min(last, split.threshold), max(first, split.threshold)
     with np.errstate(invalid="ignore"):
         left = (low <= below) & (high > first) & (first < below)
         right = (low <= last) & (high > beyond) & (beyond < min(last, LARGEST))
-    may_miss = (is_missing | samples.blank[:, feature]) & can_miss
-    return left | (may_miss & missing_left), right | (may_miss & (not missing_left))
+    return left, right
 
 
-def measure_split(
-    samples: Samples, turns: list[Turn], feature: int, threshold: float, missing_left: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _find_categories(samples: Samples, above: list[Turn], split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Who can be on either side by a category."""
+    table, own, goes_left = samples.tables[split.feature], samples.low[:, split.feature], np.array(split.left_set)
+    assert table is not None
+    is_open = np.ones(len(table), dtype=bool)
+    for turn in above:
+        is_open &= np.array(turn.split.left_set) == turn.went_left
+    known = np.append(np.ones(len(table) - 1, dtype=bool), False)
+    seats = np.zeros((len(own), len(table)), dtype=bool)
+    for row, code in enumerate(own):
+        if np.isnan(code):
+            seats[row] = known & samples.fill[row, split.feature]
+        else:
+            seats[row] = table[int(code)] if samples.moves[row] else np.arange(len(table)) == int(code)
+    seats &= is_open
+    return (seats & goes_left).any(axis=1), (seats & ~goes_left).any(axis=1)
+
+
+def measure_split(samples: Samples, turns: list[Turn], split: Split) -> tuple[np.ndarray, np.ndarray]:
     """What the attacker must and can leave on the left, per class."""
-    left, right = find_sides(samples, turns, feature, threshold, missing_left)
+    left, right = find_sides(samples, turns, split)
     assert (left | right).all()
     return samples.add_up(left & ~right), samples.add_up(left)
 
 
-def best_gain(samples: Samples, turns: list[Turn], criterion: str) -> float:
-    """The best robust gain of a node, over all features, a threshold at every end of reach, and both sides."""
-    total, splits = samples.add_up(np.ones(len(samples.label))), []
-    for feature in range(samples.low.shape[1]):
+def list_splits(samples: Samples, feature: int) -> Iterator[Split]:
+    """List the splits of a feature: thresholds at all ends of reach, or all sets; missing values on both sides."""
+    table = samples.tables[feature]
+    for missing_left in (False, True):
+        if table is not None:
+            for left_set in product((False, True), repeat=len(table)):
+                yield Split(feature, 0.0, missing_left, left_set)
+            continue
         ends = np.concatenate([samples.low[:, feature], samples.high[:, feature]])
         for threshold in [*np.unique(ends[np.isfinite(ends)]), LARGEST]:
-            for missing_left in (False, True):
-                splits.append(measure_split(samples, turns, feature, threshold, missing_left))
-    least, most = (np.array(part) for part in zip(*splits, strict=True))
+            yield Split(feature, float(threshold), missing_left)
+
+
+def best_gain(samples: Samples, turns: list[Turn], criterion: str) -> float:
+    """The best robust gain of a node over all splits."""
+    total = samples.add_up(np.ones(len(samples.label)))
+    splits = [split for feature in range(samples.low.shape[1]) for split in list_splits(samples, feature)]
+    measured = [measure_split(samples, turns, split) for split in splits]
+    least, most = (np.array(part) for part in zip(*measured, strict=True))
     return float(robust_gain(criterion, least, most, np.broadcast_to(total, least.shape)).max(initial=0.0))
 
 
@@ -99,6 +142,7 @@ def check_splits(tree: TreeEnsemble, samples: Samples, criterion: str) -> None:
 
     Of a class that is divided the rows that go left are the first by their lower ends, what is missing last.
     """
+    left_sets = tree.left_sets()
     stack: list[tuple[int, Samples, list[Turn]]] = [(0, samples, [])]
     while stack:
         at, node, turns = stack.pop()
@@ -109,27 +153,23 @@ def check_splits(tree: TreeEnsemble, samples: Samples, criterion: str) -> None:
         if feature < 0:
             assert best <= noise, f"leaf {at} could gain {best}"
             continue
-        threshold, missing_left = float(tree.threshold[at]), bool(tree.missing_left[at])
-        least, most = measure_split(node, turns, feature, threshold, missing_left)
+        left_set = tuple(left_sets[at].tolist()) if at in left_sets else ()
+        split = Split(feature, float(tree.threshold[at]), bool(tree.missing_left[at]), left_set)
+        least, most = measure_split(node, turns, split)
         found = float(robust_gain(criterion, least, most, total))
         assert found > 0.0
         np.testing.assert_allclose(found, best, rtol=1e-8, atol=noise)
-        goes_left = _send(
-            node, turns, feature, threshold, missing_left, tree.value[tree.left[at]] * tree.cover[tree.left[at]]
-        )
+        goes_left = _send(node, turns, split, tree.value[tree.left[at]] * tree.cover[tree.left[at]])
         for child, members in ((tree.right[at], ~goes_left), (tree.left[at], goes_left)):
-            turn = Turn(feature, threshold, missing_left, child == tree.left[at])
-            stack.append((int(child), node[members], [*turns, turn]))
+            stack.append((int(child), node[members], [*turns, Turn(split, child == tree.left[at])]))
 
 
-def _send(
-    samples: Samples, turns: list[Turn], feature: int, threshold: float, missing_left: bool, left_weight: np.ndarray
-) -> np.ndarray:
-    left, right = find_sides(samples, turns, feature, threshold, missing_left)
+def _send(samples: Samples, turns: list[Turn], split: Split, left_weight: np.ndarray) -> np.ndarray:
+    left, right = find_sides(samples, turns, split)
     goes_left = left & ~right
     for k in range(samples.n_classes):
         mine = np.flatnonzero(left & right & (samples.label == k))
-        mine = mine[np.argsort(samples.low[mine, feature], kind="stable")]
+        mine = mine[np.argsort(samples.low[mine, split.feature], kind="stable")]
         weight = samples.weight[goes_left & (samples.label == k)].sum() + np.cumsum(samples.weight[mine])
         goes_left[mine[weight <= left_weight[k] * (1.0 + 1e-9) + 1e-9]] = True
     return goes_left

@@ -26,9 +26,9 @@ def read_problem(
     in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
     narrow : whether a table of float32 may stay so, for a grower on bins.
     """
-    threat, schema = read_columns(estimator, X)
-    if get_tags(estimator).input_tags.allow_nan and (hides(threat) or has_missing(X, schema)):
-        threat, schema = read_columns(estimator, X, accepts_missing=True)
+    threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
+    if schema.accepts_missing and not hides(threat) and not has_missing(X, schema):
+        schema = replace(schema, accepts_missing=False)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
     matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
@@ -63,13 +63,10 @@ def hides(threat: ThreatModel) -> bool:
 
 
 def has_missing(X: Any, schema: Schema) -> bool:
-    """Say whether a number of a table is missing; a missing category alone counts as one never seen."""
-    numerical = [j for j, labels in enumerate(schema.categories) if labels is None]
-    matrix = replace(schema, accepts_missing=True).encode_narrow(X)
-    if len(numerical) == schema.n_features:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())  # infinity is refused by `encode`
-    return bool(np.isnan(matrix[:, numerical]).any())
+    """Say whether a value of a table is missing."""
+    matrix = schema.encode_narrow(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())  # infinity is refused by `encode`
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:

@@ -68,7 +68,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255: at those between
         as many bins, quantiles of the ends of the rows' reach; what the attacker can do at each of them is still exact,
         and a large table takes a fraction of the time. "auto": 255 bins for more than 100,000 rows, exact up to that
-        many, and wherever bins cannot be had: they are for numerical features and for the attacker "groot".
+        many, and for attackers other than "groot". Categories have a bin each.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -223,10 +223,6 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
-        if len(problem.classes) > 2 or problem.schema.accepts_missing:
-            _refuse_categories(
-                problem.schema, "trees of more than two classes, or with missing values, take numbers only"
-            )
         if hides(problem.threat) and 0.0 < self.rho < 1.0:
             raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
         refinement = check_refinement(self, options)
@@ -266,12 +262,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if max_bins == "exact":
             return None
         if max_bins == "auto":
-            can_bin = self.attacker == "groot" and not schema.categorical
             is_plain = reach.share is None and not schema.accepts_missing
-            return MOST_BINS if can_bin and n_rows > (AUTO_ROWS if is_plain else SHARES_ROWS) else None
+            can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_plain else SHARES_ROWS)
+            return MOST_BINS if can_bin else None
         if self.attacker != "groot":
             raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
-        _refuse_categories(schema, f"max_bins={max_bins!r} takes numbers only; expected 'auto' or 'exact'")
         return int(max_bins)
 
     def __sklearn_tags__(self) -> Any:

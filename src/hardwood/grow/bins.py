@@ -42,11 +42,12 @@ class Bins:
     columns: np.ndarray  # int64 (feature, end): the columns of codes for lo and hi, one and the same if nobody moves it
     largest: np.ndarray  # float64 per feature: the largest finite distance anybody moves
     has_missing: bool = False  # whether values are missing: they have the last code
+    n_codes: int = 0  # codes that are needed for other reasons
 
     @property
     def width(self) -> int:
         """How many codes there are, at most, per feature."""
-        return int(self.n_thresholds.max()) + 1 + self.has_missing
+        return max(int(self.n_thresholds.max()) + 1 + self.has_missing, self.n_codes)
 
     @property
     def missing(self) -> int:

@@ -17,6 +17,7 @@ from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins, encode_rows, find_bins
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
 from hardwood.grow.fixed_point import weigh_samples
+from hardwood.grow.general_categories import Categories, read_categories, write_codes
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
 from hardwood.grow.workers import hire
@@ -31,6 +32,7 @@ class GrownNodes(NamedTuple):
 
     nodes: np.ndarray  # general.NODE
     weight: np.ndarray  # float64 (node, class)
+    sides: np.ndarray  # uint8 (node, code): of splits by categories
 
 
 class Statistics(NamedTuple):
@@ -46,15 +48,41 @@ def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins:
     stays = attacks & (options.rho < 1.0)
     # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
     reach = replace(reach, attacks=attacks, within=None)
-    with hire(options.n_threads) as workers:
-        bins = find_bins(problem.X, problem.class_index, reach, stays, max_bins)
-        codes = encode_rows(problem.X, problem.class_index, reach, stays, bins, workers)
+    categories = read_categories(reach, problem.schema)
+    bins, codes = _encode(problem, reach, stays, categories, options.n_threads, max_bins)
     statistics = weigh_classes(problem, stays, options.rho)
     group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
-    tree = make_root(group, statistics, options.seed)
+    tree = make_root(group, statistics, options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
-    tree = _grow(make_samples(codes, group, statistics.of_samples), bins, reach, statistics.units, limits, tree)
-    return GrownNodes(tree.nodes[: int(tree.sizes[NODES])], weigh_nodes(tree, statistics.units))
+    columns = make_columns(bins, reach, categories, len(problem.classes))
+    histograms, work = make_histograms(bins, tree, limits, len(codes), categories), make_work(tree)
+    samples = make_samples(codes, group, statistics.of_samples)
+    while general_classes.grow(samples, columns, statistics.units, limits, tree, histograms, work) == general.FULL:
+        tree = enlarge(tree)
+    return harvest_nodes(tree, statistics.units)
+
+
+def harvest_nodes(tree: Tree, units: Units) -> GrownNodes:
+    """Return the nodes of a finished tree."""
+    n_nodes = int(tree.sizes[NODES])
+    return GrownNodes(tree.nodes[:n_nodes], weigh_nodes(tree, units), tree.sides[:n_nodes])
+
+
+def _encode(
+    problem: Problem, reach: Reach, stays: np.ndarray, categories: Categories, n_threads: int, max_bins: int | None
+) -> tuple[Bins, np.ndarray]:
+    """Return the bins of numbers, and the codes of all samples; categories have codes of their own."""
+    X, class_index = problem.X, problem.class_index
+    if categories.n_codes:
+        X = np.where(categories.n_categories > 0, 0.0, X)
+    with hire(n_threads) as workers:
+        bins = replace(find_bins(X, class_index, reach, stays, max_bins), n_codes=categories.n_codes)
+        codes = encode_rows(X, class_index, reach, stays, bins, workers)
+    if categories.n_codes:
+        staying, n_rows = np.flatnonzero(stays[class_index]), len(X)
+        write_codes(codes[:n_rows], bins.columns, categories, problem.X, reach.attacks[class_index])
+        write_codes(codes[n_rows:], bins.columns, categories, problem.X[staying], np.zeros(len(staying), dtype=bool))
+    return bins, codes
 
 
 def weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> Statistics:
@@ -86,7 +114,7 @@ def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | 
     return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
 
 
-def make_root(group: np.ndarray, statistics: Statistics, seed: int) -> Tree:
+def make_root(group: np.ndarray, statistics: Statistics, seed: int, n_codes: int = 0) -> Tree:
     """Make a tree that is a root, which holds all samples."""
     units, of_samples = statistics.units, statistics.of_samples
     n_groups = len(units.weight)
@@ -98,6 +126,7 @@ def make_root(group: np.ndarray, statistics: Statistics, seed: int) -> Tree:
         sums=np.zeros((FIRST_CAPACITY, sums.size), dtype=np.int64),
         left_sums=np.zeros((FIRST_CAPACITY, sums.size), dtype=np.int64),
         takes=np.zeros((FIRST_CAPACITY, n_groups), dtype=np.int64),
+        sides=np.zeros((FIRST_CAPACITY, n_codes), dtype=np.uint8),
         heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
         sizes=np.zeros(4, dtype=np.int64),
     )
@@ -112,11 +141,11 @@ def make_root(group: np.ndarray, statistics: Statistics, seed: int) -> Tree:
 
 def enlarge(tree: Tree) -> Tree:
     """Return a tree with room for twice as many nodes."""
-    arrays = {name: getattr(tree, name) for name in ("nodes", "sums", "left_sums", "takes", "heap")}
+    arrays = {name: getattr(tree, name) for name in ("nodes", "sums", "left_sums", "takes", "sides", "heap")}
     return tree._replace(**{name: np.concatenate([old, np.zeros_like(old)]) for name, old in arrays.items()})
 
 
-def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> Histograms:
+def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int, categories: Categories) -> Histograms:
     """Make room for the histograms of as many nodes as can wait to be split, or as memory allows."""
     n_cells = bins.n_columns * bins.width * tree.sums.shape[1]
     waiting = min(limits.max_leaves if limits.best_first else limits.max_depth, n_samples) + 2
@@ -128,17 +157,19 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> H
         features=np.arange(len(bins.columns), dtype=np.int64),
         limits=np.empty(n_groups, dtype=np.int64),
         tally=np.empty((bins.width, tree.sums.shape[1] // n_groups), dtype=np.int64),
+        partition=categories.make_partition(),
     )
 
 
-def make_columns(bins: Bins, reach: Reach, n_groups: int) -> Columns:
+def make_columns(bins: Bins, reach: Reach, categories: Categories, n_groups: int) -> Columns:
     """Say what codes mean, and whose values can be blanked or filled in; groups are classes."""
     moves = reach.attacks
     none = np.zeros((len(bins.columns), n_groups), dtype=bool)
     blank, fill = (none if flags is None else flags[:, None] & moves for flags in (reach.blank, reach.fill))
     return Columns(
-        bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width, bins.missing, frozen(blank), frozen(fill)
-    )
+        bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width, bins.missing, frozen(blank), frozen(fill),
+        *map(frozen, categories),
+    )  # fmt: skip
 
 
 def make_work(tree: Tree) -> general_ratings.Work:
@@ -155,11 +186,3 @@ def make_work(tree: Tree) -> general_ratings.Work:
         scale=np.empty(n_classes),
         takes=np.empty(n_classes, dtype=np.int64),
     )
-
-
-def _grow(samples: Samples, bins: Bins, reach: Reach, units: Units, limits: Limits, tree: Tree) -> Tree:
-    columns = make_columns(bins, reach, tree.takes.shape[1])
-    histograms, work = make_histograms(bins, tree, limits, len(samples.codes)), make_work(tree)
-    while general_classes.grow(samples, columns, units, limits, tree, histograms, work) == general.FULL:
-        tree = enlarge(tree)
-    return tree

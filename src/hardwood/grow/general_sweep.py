@@ -7,7 +7,7 @@ import numpy as np
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import general, general_sweep
 from hardwood._kernels.grow.nodes import NODES
-from hardwood.grow.general import GrownNodes, enlarge, limit_growth, make_root, make_work, weigh_classes, weigh_nodes
+from hardwood.grow.general import GrownNodes, enlarge, harvest_nodes, limit_growth, make_root, make_work, weigh_classes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.sweep import Roster, find_thresholds, sort_ends
@@ -32,7 +32,7 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]
     nodes["threshold"] = find_thresholds(nodes, problem.X, reach, roster)
-    return GrownNodes(nodes, weigh_nodes(tree, statistics.units))
+    return harvest_nodes(tree, statistics.units)
 
 
 def _make_roster(problem: Problem, attacks: np.ndarray, stays: np.ndarray, rho: float) -> Roster:

@@ -39,6 +39,7 @@ from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
 from hardwood.grow.exact import ExactGrower, prepare_samples
 from hardwood.grow.general import GrownNodes, grow_classes
+from hardwood.grow.general_categories import read_left_sets
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
@@ -51,7 +52,8 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
-    if len(problem.classes) > 2 or problem.schema.accepts_missing:
+    is_binned = options.max_bins is not None
+    if len(problem.classes) > 2 or problem.schema.accepts_missing or (is_binned and problem.schema.categorical):
         return grow_many_classes(problem, reach, options)
     if reach.share is not None:
         _check_shares(problem, options)
@@ -94,11 +96,11 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
 
 
 def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
-    """Grow one robust tree of numerical features, any number of classes and missing values: exactly, or on bins.
+    """Grow one robust tree of any number of classes, with missing values and categories: exactly, or on bins.
 
-    Where values are missing, exactly means on bins for all ends of reach.
+    With missing values or categories, exactly means on bins for all ends of reach.
     """
-    if options.max_bins is None and not problem.schema.accepts_missing:
+    if options.max_bins is None and not (problem.schema.accepts_missing or problem.schema.categorical):
         grown = sweep_classes(problem, reach, options)
     else:
         grown = grow_classes(problem, reach, options, options.max_bins)
@@ -107,8 +109,10 @@ def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> T
 
 def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
     """Return the finished tree of a grower of many classes."""
-    ensemble, said = harvest(grown.nodes, grown.weight, {}, problem), grown.nodes["missing"]
-    missing_left = np.where(said < 0, ensemble.missing_left, said == 1) & (ensemble.feature >= 0)
+    cover, left = grown.weight.sum(axis=1), grown.nodes["left"]
+    left_sets, missing_left = read_left_sets(grown.nodes, grown.sides, cover[left] >= cover[left + 1], problem.schema)
+    ensemble, said = harvest(grown.nodes, grown.weight, left_sets, problem), grown.nodes["missing"]
+    missing_left = np.where(said < 0, missing_left, said == 1) & (ensemble.feature >= 0)
     return floor_thresholds(replace(ensemble, missing_left=missing_left), reach.whole)
 
 

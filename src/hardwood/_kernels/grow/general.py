@@ -21,7 +21,7 @@ The caller (`grow/general.py`) owns all arrays. `grow` returns when the frontier
 room for more nodes (FULL): the caller enlarges the arrays and calls again.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import int64, uint64
@@ -43,7 +43,8 @@ NODE = record_type(
     [
         ("feature", np.int64),  # the split found; -1 where none is worth it
         ("threshold", np.float64),
-        ("cut", np.int64),  # the last code on the left; in a sweep, the first of the node's events on the right
+        # The last code on the left, -1 where categories are parted; in a sweep, the first of its events on the right.
+        ("cut", np.int64),
         ("below", np.int64),  # in a sweep, the events on both sides of the threshold
         ("above", np.int64),
         ("missing", np.int64),  # the side of missing values: 0 right, 1 left; -1: none can be here
@@ -86,6 +87,9 @@ class Columns(NamedTuple):
     missing: int  # the code of what is missing; -1 if nothing is
     blank: np.ndarray  # bool (feature, group): whether its values can be made missing
     fill: np.ndarray  # bool (feature, group): whether its missing values can be given any other
+    n_categories: np.ndarray  # int64 per feature: with those never seen and what is missing; 0 = numerical
+    reach: np.ndarray  # bool: which category can become which, a square matrix per categorical feature
+    reach_start: np.ndarray  # int64 per feature: where its matrix begins
 
 
 class Units(NamedTuple):
@@ -106,6 +110,7 @@ class Tree(NamedTuple):
     # int64 (node, group): twice the weight of movable samples that the attacker wants on the left of its split, rounded
     # up; see EVERYBODY
     takes: np.ndarray
+    sides: np.ndarray  # uint8 (node, code): who can go where at a split by categories, see general_categories.py
     heap: np.ndarray  # int64: the frontier, see frontier.py
     sizes: np.ndarray  # int64: as in `nodes.Tree`
 
@@ -118,6 +123,7 @@ class Histograms(NamedTuple):
     features: np.ndarray  # int64: the features in the order they are tried
     limits: np.ndarray  # int64 per group: the first code of lower ends whose movable samples go right
     tally: np.ndarray  # int64 (code, statistic)
+    partition: Any  # Partition, see general_categories.py
 
 
 @inner
@@ -226,9 +232,11 @@ def find_span(tree, node, feature, n_thresholds):
 
 
 @part
-def can_go_left(bins, here, codes, sample, group, lo, hi):
+def can_go_left(bins, here, sides, codes, sample, group, lo, hi):
     """Whether a sample can be on the left of a split; `lo` and `hi` are the columns of both ends of its reach."""
     code = int64(codes[sample, lo])
+    if here.cut < 0:
+        return sides[code] & 1 != 0
     if here.missing < 0:
         return code <= here.cut or code == bins.missing
     if code == bins.missing:
@@ -239,9 +247,11 @@ def can_go_left(bins, here, codes, sample, group, lo, hi):
 
 
 @part
-def can_go_right(bins, here, codes, sample, group, lo, hi):
+def can_go_right(bins, here, sides, codes, sample, group, lo, hi):
     """Whether a sample can be on the right of a split."""
     code = int64(codes[sample, hi])
+    if here.cut < 0:
+        return sides[code] & 2 != 0
     if here.missing < 0:
         return code > here.cut
     if code == bins.missing:
@@ -270,25 +280,30 @@ def skip_empty(cells, takes, n_groups, n_statistics, lo, hi, cut, n_thresholds):
 
 
 @inner
+def _place_threshold(bins, here, takes, cells, n_statistics):
+    """Return the threshold of a split: midway between the samples on either side."""
+    feature, cut, width = here.feature, here.cut, bins.width
+    if cut < 0:  # categories are parted
+        return 0.0
+    if cut == bins.n_thresholds[feature]:  # what is missing is parted from what is not
+        return LARGEST_FLOAT
+    lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
+    beyond = skip_empty(cells, takes, takes.shape[0], n_statistics, lo, hi, cut, bins.n_thresholds[feature])
+    low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+@inner
 def settle(bins, limits, tree, node, histograms, n_statistics):
     """Put a node on the frontier if the split that was found is worth it.
 
     Its threshold goes midway between the samples on either side: to the middle of the empty bins behind the cut. The
     bin before the cut holds a sample, or the cut before it would have been taken, which is as good.
     """
-    here, takes = tree.nodes[node], tree.takes[node]
+    here = tree.nodes[node]
     if here.feature >= 0 and here.gain >= limits.min_gain:
-        feature, cut, width = here.feature, here.cut, bins.width
-        lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
-        beyond = skip_empty(
-            histograms.cells[here.slot], takes, takes.shape[0], n_statistics, lo, hi, cut, bins.n_thresholds[feature]
-        )
-        if cut == bins.n_thresholds[feature]:  # parts what is missing from what is not
-            here.threshold = LARGEST_FLOAT
-        else:
-            low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
-            middle = 0.5 * low + 0.5 * high
-            here.threshold = middle if low <= middle < high else low
+        here.threshold = _place_threshold(bins, here, tree.takes[node], histograms.cells[here.slot], n_statistics)
         push(tree, limits.best_first, node)
         if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
             return
@@ -296,7 +311,7 @@ def settle(bins, limits, tree, node, histograms, n_statistics):
 
 
 @inner
-def _tally(samples, statistics, bins, here, group, lo, hi, tally):
+def _tally(samples, statistics, bins, here, sides, group, lo, hi, tally):
     """Add up the movable samples of one group by the codes of their lower ends."""
     codes, entries = samples.codes, samples.entries
     for code in range(tally.shape[0]):
@@ -307,8 +322,8 @@ def _tally(samples, statistics, bins, here, group, lo, hi, tally):
         sample = entry & ID_MASK
         if (
             int64(entry >> GROUP_SHIFT) == group
-            and can_go_right(bins, here, codes, sample, group, lo, hi)
-            and can_go_left(bins, here, codes, sample, group, lo, hi)
+            and can_go_right(bins, here, sides, codes, sample, group, lo, hi)
+            and can_go_left(bins, here, sides, codes, sample, group, lo, hi)
         ):
             code = int64(codes[sample, lo])
             if statistics is None:
@@ -319,7 +334,7 @@ def _tally(samples, statistics, bins, here, group, lo, hi, tally):
 
 
 @inner
-def find_limits(samples, statistics, bins, here, takes, lo, hi, histograms, left_sums):
+def find_limits(samples, statistics, bins, here, sides, takes, lo, hi, histograms, left_sums):
     """Find where the movable samples that go left end, for each group; of divided ones, complete what is left."""
     limits, tally = histograms.limits, histograms.tally
     n_codes, n_statistics = tally.shape
@@ -328,7 +343,7 @@ def find_limits(samples, statistics, bins, here, takes, lo, hi, histograms, left
         limits[group] = n_codes if takes[group] == EVERYBODY else 0
         if takes[group] == 0 or takes[group] == EVERYBODY:
             continue
-        _tally(samples, statistics, bins, here, group, lo, hi, tally)
+        _tally(samples, statistics, bins, here, sides, group, lo, hi, tally)
         wanted, code = takes[group], int64(0)
         while code < n_codes and wanted > tally[code, weight]:  # nearer with it than without it
             wanted -= 2 * tally[code, weight]
@@ -339,15 +354,15 @@ def find_limits(samples, statistics, bins, here, takes, lo, hi, histograms, left
 
 
 @inner
-def _partition(samples, bins, here, lo, hi, limits):
+def _partition(samples, bins, here, sides, lo, hi, limits):
     """Move a node's samples that go left to the front, keeping their order; where the others begin."""
     codes, entries, spill = samples.codes, samples.entries, samples.spill
     write, spilled = uint64(here.start), uint64(0)
     for k in range(uint64(here.start), uint64(here.end)):
         entry = entries[k]
         sample, group = entry & ID_MASK, entry >> GROUP_SHIFT
-        right = uint64(not can_go_left(bins, here, codes, sample, int64(group), lo, hi))
-        if can_go_right(bins, here, codes, sample, int64(group), lo, hi):
+        right = uint64(not can_go_left(bins, here, sides, codes, sample, int64(group), lo, hi))
+        if can_go_right(bins, here, sides, codes, sample, int64(group), lo, hi):
             right |= uint64(int64(codes[sample, lo]) >= limits[group])
         entries[write] = entry
         spill[spilled] = entry
@@ -392,11 +407,13 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
     n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
     here = nodes[node]
     lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
-    find_limits(samples, statistics, bins, here, tree.takes[node], lo, hi, histograms, tree.left_sums[node])
+    find_limits(
+        samples, statistics, bins, here, tree.sides[node], tree.takes[node], lo, hi, histograms, tree.left_sums[node]
+    )
     make_children(tree, units, node, n_statistics)
     left, right = nodes[here.left], nodes[here.left + 1]
     if is_open(left, limits) or is_open(right, limits):
-        middle = _partition(samples, bins, here, lo, hi, histograms.limits)
+        middle = _partition(samples, bins, here, tree.sides[node], lo, hi, histograms.limits)
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
         smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
         smaller.slot = take_slot(histograms)

@@ -24,6 +24,7 @@ from hardwood._kernels.grow.general import (
     split,
     take_slot,
 )
+from hardwood._kernels.grow.general_categories import scan_categories
 from hardwood._kernels.grow.general_missing import holds_missing, scan_hidden
 from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, rate, weigh_classes
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
@@ -80,6 +81,11 @@ def _find_split(statistics, bins, units, limits, tree, node, histograms, work):
         if here.feature >= 0 and k >= limits.max_features:
             break
         cells, feature = histograms.cells[here.slot], features[k]
+        if bins.n_categories[feature] > 0:
+            scan_categories(
+                cells, statistics, bins, feature, units, limits, tree, node, n, base, histograms.partition, work
+            )
+            continue
         if hides(bins, feature, total.shape[0]) or holds_missing(cells, bins, feature, work.lows.shape[0]):
             can_miss, first, last = find_span(tree, node, feature, bins.n_thresholds[feature])
             for missing in range(0 if can_miss else -1, 2 if can_miss else 0):
