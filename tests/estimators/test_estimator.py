@@ -628,10 +628,9 @@ def test_bins_that_cannot_be(max_bins: Any) -> None:
         RobustTreeClassifier(max_bins=max_bins).fit([[0.0], [1.0]], [0, 1])
 
 
-def test_bins_are_for_numbers_and_groot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_are_for_groot(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = [[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [0, 1, 1]
-    with pytest.raises(ValueError, match=r"column 1 is categorical; max_bins=9 takes numbers only"):
-        RobustTreeClassifier(max_bins=9, categorical_features=[1]).fit(X, y)
+    assert RobustTreeClassifier(max_bins=9, categorical_features=[1]).fit(X, y).score(X, y) == 1.0
     with pytest.raises(ValueError, match=r"max_bins=9: with attacker='chen'"):
         RobustTreeClassifier(max_bins=9, attacker="chen").fit(X, y)
     monkeypatch.setattr("hardwood.estimators.tree.AUTO_ROWS", 2)
