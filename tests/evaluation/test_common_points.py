@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, ThreatModel, evaluate
+from hardwood.evaluation import common_points
 from hardwood.evaluation.ceiling import find_ceilings
 from hardwood.table import Schema
 from hardwood.threat import Reach
@@ -136,3 +137,14 @@ def test_a_relation_with_a_column_of_a_group() -> None:
     report = evaluate(model, X, y, related)
     assert report.ceiling >= report.adversarial_accuracy.upper
     assert report.ceilings_lower[-1] <= report.ceiling
+
+
+def test_more_pairs_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not looked at is no conflict: the ceiling is higher than it need be, and says so."""
+    X, y = np.zeros((40, 2)), np.arange(40) % 2
+    reach = ThreatModel("<>", radius=1.0).resolve(Schema.numeric(2), [0, 1])
+    assert [bound[0] for bound in find_ceilings(X, y, [reach])[:2]] == [0.5, 0.5]
+    monkeypatch.setattr(common_points, "MOST_PAIRS", 100)
+    monkeypatch.setattr(common_points, "PAIR_VALUES", 80)
+    lower, upper, _ = find_ceilings(X, y, [reach])
+    assert lower[0] == 0.5 < upper[0] < 1.0

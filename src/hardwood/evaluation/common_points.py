@@ -21,6 +21,8 @@ from hardwood.threat.column_budget import ColumnBudget, measure_changes
 
 # Values of pairs of rows that are looked at at once: 8 bytes each, several times over.
 PAIR_VALUES = 1 << 21
+# Pairs that are remembered: 8 bytes each, twice. Beyond, the rest is not looked at, and the ceiling is a bound.
+MOST_PAIRS = 1 << 24
 # Halvings of the path between two rows: after these its points are as close as float64 numbers are.
 HALVINGS = 50
 # Points of the path that are tried where columns take whole steps.
@@ -73,10 +75,11 @@ def find_conflicts(
 ) -> Conflicts:
     """Find the pairs of a row of the left and one of the right side that differ in class and can meet."""
     left, right = sides
-    certain, possible, finished = [np.empty((0, 2), dtype=np.intp)], [np.empty((0, 2), dtype=np.intp)], True
+    certain, possible = [np.empty((0, 2), dtype=np.int32)], [np.empty((0, 2), dtype=np.int32)]
+    n_pairs, finished = 0, True
     step = max(1, PAIR_VALUES // (len(right) * matrix.shape[1]))
     for first in range(0, len(left), step):
-        if not lasts():
+        if n_pairs > MOST_PAIRS or not lasts():
             finished = False
             break
         pairs = _list_near(matrix, class_index, reach, left[first : first + step], right)
@@ -84,8 +87,9 @@ def find_conflicts(
         for some in _cut(pairs, max(1, PAIR_VALUES // matrix.shape[1])):
             rows = left[some[:, 0]], right[some[:, 1]]
             meet = _Pairs(matrix, class_index, reach, *rows).compare()
-            certain.append(some[meet[0]])
-            possible.append(some[meet[1]])
+            certain.append(some[meet[0]].astype(np.int32))
+            possible.append(some[meet[1]].astype(np.int32))
+            n_pairs += len(possible[-1])
     # The box, and how far rows are apart, say nothing about values that can be blanked or filled in, or about groups.
     finished &= reach.blank is None and reach.fill is None and reach.groups is None
     return Conflicts(np.concatenate(certain), np.concatenate(possible), finished)

@@ -71,8 +71,8 @@ def evaluate(
     distances : bool, default=False
         Whether to find the nearest adversarial example of every row: the smallest change, in the units of the table
         and in the feature that is changed most (L-infinity), with which an attacker gets past the model who may change
-        what the threat model says, but without limit. For an attacker with rules: what the cheapest example within the
-        budget costs. Takes several times as long as the rest.
+        what the threat model says, but without limit, though no more columns than `max_changes`. For an attacker with
+        rules: what the cheapest example within the budget costs. Takes several times as long as the rest.
     positive_class : label or None, default=None
         The class to be detected, such as fraud. The report then also gives precision, recall, the rate of false alarms
         and, for models of two classes, the area under the ROC curve, as things stand and under attack.
