@@ -64,7 +64,7 @@ def hides(threat: ThreatModel) -> bool:
 
 def has_missing(X: Any, schema: Schema) -> bool:
     """Say whether a value of a table is missing."""
-    matrix = schema.encode_narrow(X)
+    matrix = replace(schema, accepts_missing=True).encode_narrow(X)
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())  # infinity is refused by `encode`
 
