@@ -88,10 +88,10 @@ def test_bad_parameters(model: Any, name: str, value: Any, says: str) -> None:
         clone(model).set_params(**{name: value}).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
 
 
-def test_threats_that_training_does_not_know() -> None:
+def test_threats_that_have_no_order() -> None:
     X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    with pytest.raises(ValueError, match="boosting does not train against attackers who blank values"):
-        RobustBoostingClassifier(ThreatModel(0.1, blank="all")).fit(X, y)
+    with pytest.raises(ValueError, match="mode='ordered': the attacker may blank values"):
+        RobustBoostingClassifier(ThreatModel(0.1, blank="all"), mode="ordered").fit(X, y)
     frame = pd.DataFrame({"kind": pd.Categorical(list("abab")), "size": [0.0, 1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match="mode='ordered': the attacker may change categories of column 'kind'"):
         RobustBoostingClassifier({"kind": "<>"}, mode="ordered").fit(frame, y)
@@ -268,6 +268,7 @@ def test_kinds_of_tables_and_threats(table: tuple[np.ndarray, np.ndarray]) -> No
         ThreatModel({"a": ">", "b": 0.1, "d": 1.0}, whole_numbers=["d"], within={"b": (0.0, 1.0)}),
         ThreatModel({"a": "10%", "b": "<"}),
         ThreatModel(0.05, attacking_classes="yes"),
+        ThreatModel({"a": 0.05}, blank=["b", "d"]),
     ]
     for threat in threats:
         model = RobustBoostingClassifier(threat, n_estimators=15, random_state=0).fit(frame, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,9 @@ def make_options(**changes: Any) -> BoostingOptions:
     return BoostingOptions(**(options | changes))
 
 
-def make_case(seed: int, *, movable_categories: bool = False) -> tuple[np.ndarray, np.ndarray, Reach, Schema]:
+def make_case(
+    seed: int, *, movable_categories: bool = False, hidden: bool = False
+) -> tuple[np.ndarray, np.ndarray, Reach, Schema]:
     """A small table of two numbers and a category, with missing values, and a threat to some of it."""
     generator = np.random.default_rng(seed)
     n = int(generator.integers(6, 25))
@@ -55,7 +58,11 @@ def make_case(seed: int, *, movable_categories: bool = False) -> tuple[np.ndarra
     if movable_categories:
         entries[2] = {"a": ["b"], "c": ["a", "d"]} if generator.random() < 0.5 else "<>"
     attacking = None if generator.random() < 0.6 else 1
-    return X, y, ThreatModel(entries, attacking).resolve(schema, [0, 1]), schema
+    hides = [[], [0], [0, 2], [1, 2]]
+    blank, fill = (hides[generator.integers(4)] if hidden else [] for _ in range(2))
+    within = {0: (0.0, 3.5)} if generator.random() < 0.5 else None
+    threat = ThreatModel(entries, attacking, blank=blank or None, fill=fill or None, within=within)
+    return X, y, threat.resolve(schema, [0, 1]), schema
 
 
 def encode(X: np.ndarray, y: np.ndarray, reach: Reach, max_bins: int = 255) -> CodedTable:
@@ -115,13 +122,13 @@ def thresholds_of(table: CodedTable) -> list[np.ndarray]:
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.2]))
-def test_every_split_is_the_best(seed: int, movable: bool, min_weight: float) -> None:
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.2]))
+def test_every_split_is_the_best(seed: int, movable: bool, hidden: bool, min_weight: float) -> None:
     """Numbers and fixed categories: no split of any node is better. With categories that move, it is what it claims.
 
     The best set of categories is a prefix of their order only if children may weigh as little as they like.
     """
-    X, y, reach, _ = make_case(seed, movable_categories=movable)
+    X, y, reach, _ = make_case(seed, movable_categories=movable, hidden=hidden)
     table, loss = encode(X, y, reach), LogisticLoss(y)
     weight = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(y))
     level = np.full((len(y), 1), loss.find_base(weight)[0])
@@ -143,7 +150,7 @@ def test_every_split_is_the_best(seed: int, movable: bool, min_weight: float) ->
             (
                 reference.judge(rows, place, other, held, L2, min_weight, direction)
                 for other in others
-                if other.members is None or (not movable and min_weight == 0.0)
+                if other.members is None or not (movable or hidden or min_weight)
                 for direction in (1, -1)
             ),
             default=-np.inf,
@@ -188,15 +195,17 @@ def build(X: np.ndarray, y: np.ndarray, reach: Reach, schema: Schema, seed: int,
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([1, 2, 3]), st.booleans())
-def test_certified_sums_are_those_of_enumeration(seed: int, movable: bool, n_classes: int, sampled: bool) -> None:
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([1, 2, 3]), st.booleans())
+def test_certified_sums_are_those_of_enumeration(
+    seed: int, movable: bool, hidden: bool, n_classes: int, sampled: bool
+) -> None:
     """Growing and `certify` both add up the worst leaf of every tree; so does enumeration of all points in reach."""
     from hardwood.verification.cheap import bound_margins, sum_extremes
 
-    X, y, reach, schema = make_case(seed, movable_categories=movable)
+    X, y, reach, schema = make_case(seed, movable_categories=movable, hidden=hidden)
     if n_classes != 2:
         y = np.random.default_rng(seed).integers(0, n_classes, len(y))
-        reach = Reach(reach.left, reach.right, reach.categories, np.arange(n_classes) != 1)
+        reach = replace(reach, attacks=np.arange(n_classes) != 1)
     changes = {"subsample": 0.7, "max_features": 2} if sampled else {}
     booster, ensemble = build(X, y, reach, schema, seed, **changes)
     low, high = brute_margins(ensemble, X, y, reach)

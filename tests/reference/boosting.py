@@ -69,14 +69,32 @@ class Place:
 
 
 def can_go(rows: Rows, place: Place, question: Question, row: int) -> tuple[bool, bool]:
-    """Whether a row of a node can go left, and whether it can go right."""
+    """Whether a row of a node can go left, and whether it can go right: by a value it can have there, or by none."""
     j = question.feature
-    if np.isnan(rows.X[row, j]):
-        return question.missing_left, not question.missing_left
+    reach, attacks = rows.reach, rows.reach.attacks[rows.class_index[row]]
+    is_missing = bool(np.isnan(rows.X[row, j]))
+    fills = is_missing and attacks and reach.fill is not None and bool(reach.fill[j])
+    blanks = not is_missing and attacks and reach.blank is not None and bool(reach.blank[j])
+    left = right = False
+    if (is_missing or blanks) and all(q.missing_left == side for q, side in place.path if q.feature == j):
+        left, right = question.missing_left, not question.missing_left
+    if is_missing and not fills:
+        return left, right
     if question.members is None:
-        return bool(rows.low[row, j] <= question.threshold), bool(rows.high[row, j] > question.threshold)
-    can_be = rows.categories(row, j) & place.open_categories(j, len(question.members))
-    return bool((can_be & question.members).any()), bool((can_be & ~question.members).any())
+        after, before = place.interval(j)
+        low, high = rows.low[row, j], rows.high[row, j]
+        if fills:
+            low, high = (-np.inf, np.finfo(np.float64).max) if reach.within is None else reach.within[:, j]
+            high = min(high, np.finfo(np.float64).max)
+        # Of the numbers within [low, high] and (after, before]: some up to the threshold, some above it?
+        threshold = min(before, question.threshold)
+        left |= low <= threshold and high > after
+        right |= low <= before and high > max(after, question.threshold)
+        return bool(left), bool(right)
+    n = len(question.members)
+    can_be = np.arange(n) < n - 1 if fills else rows.categories(row, j)
+    can_be = can_be & place.open_categories(j, n)
+    return bool(left or (can_be & question.members).any()), bool(right or (can_be & ~question.members).any())
 
 
 def divide(rows: Rows, place: Place, question: Question, held: list[int], direction: int) -> tuple[list[int], bool]:
@@ -118,10 +136,14 @@ def judge(
 def all_questions(rows: Rows, place: Place, held: list[int], thresholds: list[np.ndarray]) -> Iterator[Question]:
     """Every question that can be asked in a node."""
     for j, allowed in enumerate(rows.reach.categories):
+        hides = any(flags is not None and flags[j] for flags in (rows.reach.blank, rows.reach.fill))
+        asked = [(question, on_left) for question, on_left in place.path if question.feature == j]
+        if hides and asked and all(question.missing_left == on_left for question, on_left in asked):
+            continue  # a rule of the grower: not again where missing values have come along
         if allowed is None:
             after, before = place.interval(j)
             inside = [t for t in thresholds[j].tolist() if after < t < before]
-            if before == np.inf and np.isnan(rows.X[held, j]).any():
+            if before == np.inf and (hides or np.isnan(rows.X[held, j]).any()) and not (hides and asked):
                 inside.append(np.finfo(np.float64).max)
             for threshold in inside:
                 for missing_left in (False, True):

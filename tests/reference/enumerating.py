@@ -56,7 +56,9 @@ def _existing_values(trees: TreeEnsemble, reach: Reach, j: int) -> np.ndarray:
     least, most = (-np.inf, np.inf) if reach.within is None else reach.within[:, j]
     thresholds = np.unique(trees.threshold[trees.feature == j])
     ends = np.append(thresholds, [end for end in (least, most) if np.isfinite(end)])
-    values = np.concatenate([[0.0], ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
+    with np.errstate(over="ignore"):  # past the largest float64 there is no value
+        values = np.concatenate([[0.0], ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
+    values = values[np.isfinite(values)]
     if reach.whole is not None and reach.whole[j]:
         values = np.concatenate([np.floor(values), np.ceil(values), np.floor(values) + 1.0])
     return np.unique(values[(least <= values) & (values <= most)])

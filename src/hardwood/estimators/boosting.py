@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, check_reach, draw_folds
+from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
 from hardwood.estimators.fitted import SingleTree
 from hardwood.grow.boosted import BoostingProblem, WarmStart, grow_boosted
 from hardwood.grow.boosting import Boosted, Sums
@@ -29,7 +29,6 @@ class RobustBoosting(SingleTree):
         """Boost trees and keep them."""
         estimator: Any = self
         options = check_boosting_options(estimator, problem.schema.n_features)
-        check_reach(problem.reach)
         if options.ordered:
             check_ordered(problem.reach, problem.schema)
         rows_of_classes = None if problem.classes is None else problem.class_index

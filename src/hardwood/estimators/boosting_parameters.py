@@ -63,18 +63,13 @@ def _check_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_reach(reach: Reach) -> None:
-    """Refuse attackers that training does not know."""
-    for name in ("blank", "fill"):
-        if getattr(reach, name) is not None and getattr(reach, name).any():
-            raise ValueError(
-                f"threat: boosting does not train against attackers who {name} values; fit without {name}, and ask "
-                "verify or evaluate what such an attacker can do"
-            )
-
-
 def check_ordered(reach: Reach, schema: Schema) -> None:
-    """Refuse what cannot be put in an order: categories that an attacker may change."""
+    """Refuse what cannot be put in an order: categories that an attacker may change, and values that he may hide."""
+    for name in ("blank", "fill"):
+        if getattr(reach, name) is not None and getattr(reach, name).any() and reach.attacks.any():
+            raise ValueError(
+                f"mode='ordered': the attacker may {name} values, which have no order then; expected 'free'"
+            )
     for feature in reach.categorical:
         matrix = reach.categories[feature]
         assert matrix is not None

@@ -128,7 +128,7 @@ class Booster:
         self._spill = np.empty(len(self._rows), dtype=np.uint32)
         self._low, self._high = np.empty((2, table.n_rows))
         known = table.categories
-        self._categories = None if known is None else make_categories(*known[:4])  # scratch of its own
+        self._categories = None if known is None else make_categories(*known[:5])  # scratch of its own
 
     def _measure(self, sums: Sums) -> float:
         return float((self._train_weight * self._loss.measure(sums.low, sums.high)).sum())

@@ -34,43 +34,58 @@ class CodedTable:
     @property
     def width(self) -> int:
         """How many codes a column has at most, that of missing values included."""
-        return int(self.columns.n_codes.max()) + 1
+        return int(_count_codes(self.columns.n_codes, self.columns.hides & self.is_number).max())
+
+    @property
+    def is_number(self) -> np.ndarray:
+        """Which features are numbers."""
+        if self.categories is None:
+            return np.ones(len(self.columns.n_codes), dtype=bool)
+        return self.categories.n_categories == 0
 
 
 def encode_table(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: int, workers: Workers) -> CodedTable:
     """Choose thresholds for every number, and encode all rows."""
-    numbers = np.array([j for j, matrix in enumerate(reach.categories) if matrix is None], dtype=np.intp)
-    moves = _find_movable(reach)
-    is_number = np.zeros(X.shape[1], dtype=bool)
-    is_number[numbers] = True
-    last = np.cumsum(1 + (is_number & moves)) - 1
-    columns = np.column_stack([last - (is_number & moves), last])
+    is_number = np.array([matrix is None for matrix in reach.categories])
+    numbers = np.flatnonzero(is_number)
+    moves, hides = _find_movable(reach), _find_hidden(reach)
+    two_codes = is_number & (moves | hides)
+    last = np.cumsum(1 + two_codes) - 1
+    columns = np.column_stack([last - two_codes, last])
     bins = _find_bins(X[:, numbers], class_index, reach.select(numbers), columns[numbers], max_bins)
-    categories = _pack_categories(reach, moves)
+    categories = _pack_categories(reach, moves | hides)
     n_codes = np.zeros(X.shape[1], dtype=np.int64)
     n_codes[numbers] = bins.n_thresholds + 1
     if categories is not None:
-        n_codes[~is_number] = (categories.n_categories * (1 + moves))[~is_number]
+        n_codes[~is_number] = (categories.n_categories * (1 + (moves | hides)) + hides)[~is_number]
     thresholds = np.full((X.shape[1], bins.below.shape[1]), np.inf)
     thresholds[numbers] = halve(bins.below, bins.above)
-    first, offset, n_cells = _place_histograms(columns, n_codes, moves)
+    width = _count_codes(n_codes, hides & is_number)
+    first, offset, n_cells = _place_histograms(columns, width, moves | hides, hides & is_number)
     code_columns = CodeColumns(
         columns=columns,
         n_codes=n_codes,
         first=first,
+        hides=hides,
         counted=np.arange(columns.max() + 1),
         offset=offset,
         features=np.arange(X.shape[1]),
         thresholds=thresholds,
     )
-    dtype = np.uint8 if n_codes.max() <= np.iinfo(np.uint8).max else np.uint16
+    dtype = np.uint8 if width.max() <= 1 + np.iinfo(np.uint8).max else np.uint16
     codes = np.empty((len(X), int(columns.max()) + 1), dtype=dtype)
     _encode_numbers(X, class_index, reach, numbers, bins, codes, workers)
-    _encode_categories(X, class_index, reach, columns, moves, codes)
+    _encode_categories(X, class_index, reach, columns, moves | hides, codes)
     is_missing = np.isnan(X)
     for feature in np.flatnonzero(is_missing.any(axis=0)).tolist():
         codes[np.ix_(is_missing[:, feature], columns[feature])] = n_codes[feature]
+    _encode_hidden(X, class_index, reach, code_columns, codes)
     return CodedTable(frozen(codes), code_columns, categories, n_cells)
+
+
+def _count_codes(n_codes: np.ndarray, twice: np.ndarray) -> np.ndarray:
+    """Return how many codes each feature has, that of missing values included; some have all numbers twice."""
+    return n_codes * (1 + twice) + 1
 
 
 def _find_movable(reach: Reach) -> np.ndarray:
@@ -80,6 +95,15 @@ def _find_movable(reach: Reach) -> np.ndarray:
     if reach.share is not None:
         moves = moves | (reach.share > 0.0).any(axis=0)
     return moves & bool(reach.attacks.any())
+
+
+def _find_hidden(reach: Reach) -> np.ndarray:
+    """Say of each feature whether some class can blank it or fill it in."""
+    hides = np.zeros(len(reach.left), dtype=bool)
+    for flags in (reach.blank, reach.fill):
+        if flags is not None:
+            hides |= flags
+    return hides & bool(reach.attacks.any())
 
 
 def _find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, columns: np.ndarray, max_bins: int) -> Bins:
@@ -105,25 +129,27 @@ def _pack_categories(reach: Reach, moves: np.ndarray) -> Categories | None:
     matrices, start, size = reach.pack_categories()
     if not size.any():
         return None
-    return make_categories(size, moves, start, matrices)
+    blanks = np.zeros(len(size), dtype=bool) if reach.blank is None else reach.blank
+    return make_categories(size, moves, blanks, start, matrices)
 
 
 def _place_histograms(
-    columns: np.ndarray, n_codes: np.ndarray, moves: np.ndarray
+    columns: np.ndarray, width: np.ndarray, moves: np.ndarray, hides: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return each feature's first cells, where each group's codes are counted, and how many cells there are.
 
-    The first histogram of a number is of the seats of direction 1: group 0 at the lower end, group 1 at the upper one
-    (`_kernels.grow.boosting_splits`). Of categories that can be changed there is one histogram per group.
+    The first histogram of a number is of the seats of direction 1: group 0 at the lower end, group 1 at the upper one;
+    the second is of direction -1 (`_kernels.grow.boosting_splits`). Of numbers that can be hidden there are four: group
+    0 and 1 at the lower end, group 0 and 1 at the upper one. Of categories that can be changed there is one per group.
     """
-    size = n_codes + 1
-    total = np.cumsum(size * (1 + moves))
-    begin = total - size * (1 + moves)
-    first = np.column_stack([begin, begin + size * moves])
+    n_histograms = np.where(hides, 4, 1 + moves)
+    total = np.cumsum(width * n_histograms)
+    begin = total - width * n_histograms
+    first = begin[:, None] + width[:, None] * np.minimum(np.arange(4), n_histograms[:, None] - 1)
     offset = np.zeros((2, int(columns.max()) + 1), dtype=np.int64)
     for feature, (low, high) in enumerate(columns.tolist()):
-        offset[:, high] = first[feature, ::-1]
-        offset[:, low] = first[feature]
+        offset[:, high] = first[feature, 2:] if hides[feature] else first[feature, 1::-1]
+        offset[:, low] = first[feature, :2]
     return first, offset, int(total[-1])
 
 
@@ -159,3 +185,28 @@ def _encode_categories(
         assert matrix is not None
         own = np.nan_to_num(X[:, feature]).astype(np.int64)
         codes[:, columns[feature, 0]] = own + len(matrix) * (reach.attacks[class_index] & moves[feature])
+
+
+def _encode_hidden(
+    X: np.ndarray, class_index: np.ndarray, reach: Reach, columns: CodeColumns, codes: np.ndarray
+) -> None:
+    """Move the codes of rows that can hide a number or show a missing one behind those of rows that cannot.
+
+    What is filled in can be anything that exists: any number of the domain, or any known category.
+    """
+    attacks = reach.attacks[class_index]
+    for feature in np.flatnonzero(columns.hides).tolist():
+        is_missing = np.isnan(X[:, feature])
+        n_codes, is_number = int(columns.n_codes[feature]), reach.categories[feature] is None
+        low, high = columns.columns[feature]
+        if reach.fill is not None and reach.fill[feature]:
+            filled = attacks & is_missing
+            if is_number:
+                domain = (-np.inf, np.inf) if reach.within is None else reach.within[:, feature]
+                ends = np.searchsorted(columns.thresholds[feature, : n_codes - 1], domain, side="left")
+                codes[filled, low], codes[filled, high] = n_codes + 1 + ends
+            else:
+                codes[filled, low] = n_codes - 1
+        if is_number and reach.blank is not None and reach.blank[feature]:
+            shown = np.flatnonzero(attacks & ~is_missing)
+            codes[np.ix_(shown, (low, high))] += codes.dtype.type(n_codes + 1)

@@ -22,7 +22,7 @@ from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, record_type
 from hardwood._kernels.grow.boosting_categories import find_open, scan_categories, take_set, write_sides
-from hardwood._kernels.grow.boosting_splits import Node, Split, clip, find_middle, judge, scan_numbers
+from hardwood._kernels.grow.boosting_splits import Node, Split, clip, find_middle, judge, scan_hidden, scan_numbers
 
 NODE = record_type(
     [
@@ -62,7 +62,8 @@ class CodeColumns(NamedTuple):
 
     columns: np.ndarray  # int64 (feature, end): the columns of codes of lo and hi, one and the same for one code
     n_codes: np.ndarray  # int64 per feature; the code of a missing value is the next one
-    first: np.ndarray  # int64 (feature, direction): the first cells of its histograms
+    first: np.ndarray  # int64 (feature, 4): the first cells of its histograms, see `grow/codes.py`
+    hides: np.ndarray  # bool per feature: whether an attacker can blank or fill in its values
     counted: np.ndarray  # int64: the columns that are counted
     offset: np.ndarray  # int64 (group, column): the first cell where rows of a group are counted
     features: np.ndarray  # int64: the features that are tried
@@ -134,6 +135,30 @@ def _find_interval(nodes, node, feature, n_thresholds):
     return begin, end
 
 
+ASKED, FRESH, BLOCKED = 0, 1, 2
+
+
+@inner
+def _find_state(nodes, node, feature):
+    """Whether splits above have asked for a feature, and whether its missing values have come along.
+
+    FRESH: none has. ASKED: one has, and missing values went elsewhere, so those who can hide a value are there with it
+    or not at all. BLOCKED: missing values have come along; whether somebody is there with a value then depends on both
+    of its ends, which no code says: the feature is not asked for again.
+    """
+    state = int64(FRESH)
+    above = nodes[node].parent
+    while above >= 0:
+        here = nodes[above]
+        if here.feature == feature:
+            if here.missing_left != (here.left == node):
+                return int64(ASKED)
+            state = int64(BLOCKED)
+        node = above
+        above = here.parent
+    return state
+
+
 @inner
 def _find_split(columns, categories, rule, tree, node):
     """Find the best split of a node by its histogram."""
@@ -146,11 +171,24 @@ def _find_split(columns, categories, rule, tree, node):
     for k in range(columns.features.shape[0]):
         feature = columns.features[k]
         n_codes, first, second = columns.n_codes[feature], columns.first[feature, 0], columns.first[feature, 1]
+        hides, fresh = columns.hides[feature], True
+        if hides:
+            state = _find_state(tree.nodes, node, feature)
+            if state == BLOCKED:
+                continue
+            fresh = state == FRESH
         if categories is not None and categories.n_categories[feature] > 0:
             find_open(feature, node, tree.nodes, tree.set_left, categories)
-            best = scan_categories(cells, (first, second), n_codes, feature, whole, rule, categories, best)
+            best = scan_categories(
+                cells, (first, second), n_codes, hides, fresh, feature, whole, rule, categories, best
+            )
             continue
         begin, end = _find_interval(tree.nodes, node, feature, n_codes - 1)
+        if hides:
+            firsts = (first, second, columns.first[feature, 2], columns.first[feature, 3])
+            for direction in (int64(1), int64(-1)):
+                best = scan_hidden(cells, firsts, n_codes, begin, end, fresh, feature, direction, whole, rule, best)
+            continue
         for turn in range(1 + (first != second)):
             direction = int64(1 - 2 * turn) if first != second else int64(0)
             if rule.ordered and direction * tree.directions[feature] < 0:
@@ -161,6 +199,18 @@ def _find_split(columns, categories, rule, tree, node):
 
 
 @inner
+def _has_missing(columns, tree, node, feature):
+    """Whether a row of a node can be missing in a feature."""
+    cells = tree.cells[tree.nodes[node].slot]
+    n_codes = columns.n_codes[feature]
+    for k in range(2):
+        first = columns.first[feature, k]
+        if cells[2 * (first + n_codes) + 1] != 0:
+            return True
+    return columns.hides[feature]
+
+
+@inner
 def _write_split(columns, categories, tree, node, best):
     """Write down how a node is split: for numbers at a threshold in the middle of the empty cells behind the best."""
     here = tree.nodes[node]
@@ -168,22 +218,35 @@ def _write_split(columns, categories, tree, node, best):
     feature, cut = best.feature, best.cut
     n_codes, first, second = columns.n_codes[feature], columns.first[feature, 0], columns.first[feature, 1]
     left_of, right_of = tree.left_of[node], tree.right_of[node]
-    has_missing = cells[2 * (first + n_codes) + 1] > 0 or cells[2 * (second + n_codes) + 1] > 0
+    hides = columns.hides[feature]
+    fresh = not hides or _find_state(tree.nodes, node, feature) == FRESH
     left_is_heavier = 2 * best.left_hessian >= here.hessian
-    missing_left = best.missing_left if has_missing else left_is_heavier
+    missing_left = best.missing_left if fresh and _has_missing(columns, tree, node, feature) else left_is_heavier
     here.feature, here.direction, here.missing_left = feature, best.direction, missing_left
     if categories is not None and categories.n_categories[feature] > 0:
         find_open(feature, node, tree.nodes, tree.set_left, categories)
-        take_set(cells, (first, second), feature, cut, categories)
+        take_set(cells, (first, second), feature, cut, hides, categories)
         here.cut = -1
-        write_sides(feature, n_codes, missing_left, left_is_heavier, categories, tree.set_left[node], left_of, right_of)
+        is_hidden = hides and fresh
+        write_sides(
+            feature, n_codes, missing_left, left_is_heavier, is_hidden, categories, tree.set_left[node], left_of,
+            right_of,
+        )  # fmt: skip
         return
+    low = high = first if best.direction > 0 else second
+    shift = int64(0)
+    if hides:
+        shift = n_codes + 1
+        high = columns.first[feature, 3 if best.direction > 0 else 2]
     if cut < n_codes - 1:  # else all numbers go left, and what is missing goes right
         _, end = _find_interval(tree.nodes, node, feature, n_codes - 1)
-        cut = find_middle(cells, first if best.direction > 0 else second, columns.thresholds[feature], cut, end)
+        cut = find_middle(cells, low, high, shift, columns.thresholds[feature], cut, end)
     here.cut = cut
     for code in range(n_codes):
         left_of[code], right_of[code] = code <= cut, code > cut
+        if hides:
+            left_of[shift + code] = code <= cut or (fresh and missing_left)
+            right_of[shift + code] = code > cut or (fresh and not missing_left)
     left_of[n_codes], right_of[n_codes] = missing_left, not missing_left
 
 

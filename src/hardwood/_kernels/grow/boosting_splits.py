@@ -125,11 +125,67 @@ def scan_numbers(cells, first, n_codes, begin, end, feature, direction, node, ru
 
 
 @inner
-def find_middle(cells, first, thresholds, cut, end):
-    """Return the cut in the middle of the empty cells behind another: as good for the rows, and further from them."""
+def scan_hidden(cells, firsts, n_codes, begin, end, fresh, feature, direction, node, rule, best):
+    """Return the best split so far, or a better one by a threshold of a feature that an attacker can blank or fill in.
+
+    `firsts` are the first cells of group 0 and 1 at the lower end of their reach, and of group 0 and 1 at the upper
+    one. Who can hide a number, or show a missing one, has codes that begin after that of missing values. Where no split
+    above has asked for the feature (`fresh`), he can be missing as well: on whichever side missing values are sent to.
+    """
+    low, high = (firsts[0], firsts[3]) if direction > 0 else (firsts[1], firsts[2])
+    shift = n_codes + 1
+    missing_gradient = cells[2 * (low + n_codes)] + cells[2 * (high + n_codes)]
+    missing_hessian = cells[2 * (low + n_codes) + 1] + cells[2 * (high + n_codes) + 1]
+    for code in range(n_codes):  # where missing values go, those go whom it hurts
+        missing_gradient += cells[2 * (low + shift + code)]
+        missing_hessian += cells[2 * (low + shift + code) + 1]
+    if fresh and end == n_codes - 1:
+        end = n_codes
+    gradient, hessian = int64(0), int64(0)  # of numbers that cannot be hidden
+    low_gradient, low_hessian, high_gradient, high_hessian = int64(0), int64(0), int64(0), int64(0)  # of those that can
+    for code in range(end):
+        here = int64(0)
+        for first in (low, high):
+            gradient += cells[2 * (first + code)]
+            here += cells[2 * (first + code) + 1]
+        hessian += here
+        low_gradient += cells[2 * (low + shift + code)]
+        low_hessian += cells[2 * (low + shift + code) + 1]
+        high_gradient += cells[2 * (high + shift + code)]
+        high_hessian += cells[2 * (high + shift + code) + 1]
+        here += cells[2 * (low + shift + code) + 1] + cells[2 * (high + shift + code) + 1]
+        if code < begin or (here == 0 and code > begin):
+            continue
+        if fresh:
+            best = try_split(
+                best, feature, code, direction, False, gradient + low_gradient, hessian + low_hessian, node, rule
+            )
+            best = try_split(
+                best, feature, code, direction, True, gradient + missing_gradient + high_gradient,
+                hessian + missing_hessian + high_hessian, node, rule,
+            )  # fmt: skip
+        else:
+            best = try_split(
+                best, feature, code, direction, False, gradient + low_gradient + high_gradient,
+                hessian + low_hessian + high_hessian, node, rule,
+            )  # fmt: skip
+    return best
+
+
+@inner
+def find_middle(cells, low, high, shift, thresholds, cut, end):
+    """Return the cut in the middle of the empty cells behind another: as good for the rows, and further from them.
+
+    A code is counted in the cells of both `low` and `high`, and in those `shift` behind them.
+    """
     last = cut
-    while last + 1 < end and cells[2 * (first + last + 1) + 1] == 0:
-        last += 1
+    while last + 1 < end:
+        code = last + 1
+        held = cells[2 * (low + code) + 1] | cells[2 * (high + code) + 1]
+        held |= cells[2 * (low + shift + code) + 1] | cells[2 * (high + shift + code) + 1]
+        if held != 0:
+            break
+        last = code
     middle = 0.5 * thresholds[cut] + 0.5 * thresholds[last]
     while cut < last and abs(thresholds[cut + 1] - middle) <= abs(thresholds[cut] - middle):
         cut += 1
