@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_bipartite_matching
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -356,3 +358,29 @@ def test_evaluations_and_blind_attacks_keep_relations() -> None:
         found = result.found & ~result.was_wrong
         assert threat.contains(X[found], result.X_adv[found]).all()
         assert not (found & robust).any()
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_the_ceiling_counts_rows_that_meet(seed: int) -> None:
+    """Rows met in the box around them, at points that broke their relations: no ceiling at all for who keeps them."""
+    generator = np.random.default_rng(seed)
+    X, y = random_table(generator, 30)
+    chosen = generator.choice(RELATIONS, size=2, replace=False).tolist()
+    distance = dict.fromkeys(NAMES, [1, (0, 2)][seed % 2])  # rows that can only grow may meet in their boxes alone
+    threat = ThreatModel(distance, whole_numbers=NAMES, within=dict.fromkeys(NAMES, (0, 9)), relations=chosen)
+    model = fit("tree", X, y, seed)
+    report = evaluate(model, X, y, threat=threat)
+    reach = ThreatModel(distance, whole_numbers=NAMES, within=threat.within).resolve(as_ensemble(model).schema)
+    becomes = []
+    for x in X.to_numpy():
+        low, high = reach.box(x[None], None)
+        points = relating.keep_related(chosen, NAMES, x, relating.whole_points(x, low[0], high[0]))
+        becomes.append(set(map(tuple, points.tolist())))
+    few, many = (np.flatnonzero(y == k) for k in (0, 1))
+    meet = np.array([[bool(becomes[i] & becomes[j]) for j in many] for i in few])
+    partner = maximum_bipartite_matching(csr_matrix(meet), perm_type="column")
+    ceiling = 1.0 - (partner >= 0).sum() / len(X)
+    assert report.ceilings_lower[-1] <= ceiling + 1e-12
+    assert report.ceilings[-1] >= ceiling - 1e-12
+    assert report.ceilings[-1] < 1.0 or ceiling > 0.9

@@ -217,10 +217,13 @@ class _QueryAttack:
             raise _OutOfQueriesError
         self.left -= len(points)
         predicted = self.target.predict(points)
-        if self.target.reach.budget is not None:  # what is beyond it is no example
-            affordable = self.target.reach.affords(np.tile(self.row, (len(points), 1)), points)
-            predicted = np.where(affordable, predicted, self.target.classes[self.class_index])
-        if self.target.reach.targets is not None:  # nor is what the attacker does not want
+        reach, rows = self.target.reach, np.tile(self.row, (len(points), 1))
+        if reach.budget is not None or reach.relations is not None:  # what is beyond them is no example
+            is_example = reach.affords(rows, points)
+            if reach.relations is not None:
+                is_example &= reach.relations.are_kept(rows, points)
+            predicted = np.where(is_example, predicted, self.target.classes[self.class_index])
+        if reach.targets is not None:  # nor is what the attacker does not want
             wanted = self.target.finds(np.full(len(points), self.position), predicted)
             predicted = np.where(wanted, predicted, self.target.classes[self.class_index])
         self._remember(points[predicted != self.target.classes[self.class_index]])
