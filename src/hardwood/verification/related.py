@@ -22,8 +22,12 @@ from hardwood.verification.examples import check_examples
 from hardwood.verification.linear_program import NO_SOLUTION, Solution
 from hardwood.verification.metric import Metric
 from hardwood.verification.related_boxes import BoxSearch
+from hardwood.verification.related_counts import approach_states, decide_states
 from hardwood.verification.related_row import RelatedRow
 
+# An example is the nearest if there is none nearer by more than this share of its distance: the tolerance of the
+# mixed-integer solver, which may be asked about boxes, and what follows from it.
+SETTLED = 1e-5
 # A question of `ask`, which knows relations itself, but is asked without.
 Ask = Callable[..., Answers]
 
@@ -61,6 +65,9 @@ def decide(
             status, point = _decide_tree(row, answers, i)
         else:
             status, point = BoxSearch(row, ask_box, answers.pick(i)).decide()
+        if status == UNFINISHED and row.seconds > 0.0:
+            hurried = _hurry(settings, row.seconds)
+            status, point = decide_states(ask, source, reach, matrix[i], row.class_index, hurried)
         answers.status[i] = status
         answers.example[i] = np.nan if point is None else point
         answers.upper[i] = own[i]
@@ -121,9 +128,14 @@ def nearest(
             best = Solution(point, 0.0)
         else:
             best = _approach(ask, source, row, metric, settings)
-            if reach.budget is not None and best.lower < np.inf and _accept(best.point, row, reach)[1] is None:
-                status, point = _spend(ask, source, row, reach, settings)
-                best = NO_SOLUTION if status == NONE else Solution(point, best.lower)
+            if not _is_settled(best, row, reach, metric):
+                hurried = _hurry(settings, row.seconds)
+                counted = approach_states(ask, source, reach, matrix[i], row.class_index, metric, hurried)
+                if counted is not None:
+                    best = counted
+                elif reach.budget is not None and _accept(best.point, row, reach)[1] is None:
+                    status, point = _spend(ask, source, row, reach, settings)
+                    best = NO_SOLUTION if status == NONE else Solution(point, best.lower)
         found = best.point is not None
         answers.status[i] = FOUND if found else NONE if best.lower == np.inf else UNFINISHED
         answers.example[i] = np.nan if best.point is None else best.point
@@ -133,6 +145,14 @@ def nearest(
     interrupted = _settle_open(answers, matrix, reach, settle)
     check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
     return answers._replace(interrupted=answers.interrupted or interrupted)
+
+
+def _is_settled(best: Solution, row: RelatedRow, reach: Reach, metric: Metric) -> bool:
+    """Say whether there is no example, or the nearest one is known, and within the budget."""
+    if best.point is None:
+        return best.lower == np.inf
+    is_nearest = best.lower >= metric.measure(best.point, row.row) * (1.0 - SETTLED)
+    return is_nearest and (reach.budget is None or _accept(best.point, row, reach)[1] is not None)
 
 
 def _accept(point: np.ndarray | None, row: RelatedRow, reach: Reach) -> tuple[int, np.ndarray | None]:
