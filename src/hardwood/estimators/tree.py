@@ -35,8 +35,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
         spelling. None: nothing. The tree guards against the box around a budget over columns (`max_changes`, `radius`),
         as if each column could be moved as far as it can be by itself.
-    attacking_classes : label, list of labels or None, default=None
-        Which classes move. None: those of the threat model, which are all if it does not say.
+    attacking_classes : label, list of labels, dict or None, default=None
+        Which classes move; a dict says which others each of them wants to be taken for. None: those of the threat
+        model, which are all if it does not say. Training is against the classes that move, whatever they want.
     rho : float in [0, 1], default=1.0
         The share of attackers who attack. 1 guards against all of them, 0 gives the natural tree. Each row of an
         attacking class counts as a part `rho` that moves wherever it can and a part `1 - rho` that never does.
@@ -125,6 +126,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     *Shares.* If the reach of a value is a share of it ("10%"), the tree is grown on bins for all ends of reach up to
     20,000 rows, which is exact; on 255 bins beyond, unless ``max_bins="exact"``. It takes numbers only.
+
+    *Many classes.* With more than two classes the attacker's answer to a split is how much of every class he leaves or
+    puts on the left, the solution of a small convex problem that is solved in closed form. Of a class that he divides,
+    the rows with the lowest ends of reach go left, those with the same one together, until the weight is as near as can
+    be to the solution; `min_samples_leaf` is kept whoever that is. Such trees need `attacker="groot"`, `refine=None`.
 
     *Bins.* Thresholds between bins are chosen from the ends of the reach of 50,000 rows, those with the smallest hashes
     of their numbers. Up to that size the tree does not depend on the order of the rows, and it never depends on

@@ -21,6 +21,9 @@ paper                     here
 ``rho``                   a row is two samples: a part rho that moves and a part 1 - rho that stays
 ========================  ===========================================================
 
+With more than two classes the end of its reach where a sample hurts depends on how the others are moved. The attacker's
+answer is then solved for at each threshold: `_kernels.grow.general_attacks`.
+
 With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an
 attacking class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never
 does: an attacker either attacks or does not. That is deterministic, does not multiply samples down the tree, and makes
