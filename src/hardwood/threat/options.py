@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,8 @@ class Options:
     @classmethod
     def read(cls, given: dict[str, Any]) -> Options:
         """Read what a user gives; what is not given is left at its default."""
+        if not find_given(given):
+            return _leave_unsaid()
         return cls(**{
             option.name: option.metadata["read"](given.get(option.name, option.metadata["default"]))
             for option in fields(cls)
@@ -174,8 +177,11 @@ class Options:
             if (kept := getattr(self, option.name)) != option.metadata["read"](option.metadata["default"])
         }
 
-    def compare(self) -> list[Any]:
-        """Return what is equal for options that mean the same."""
+    def means_the_same(self, other: Options) -> bool:
+        """Say whether other options mean the same."""
+        return self is other or self._compare() == other._compare()
+
+    def _compare(self) -> list[Any]:
         return [option.metadata["compare"](getattr(self, option.name)) for option in fields(self)]
 
     def scale(self, factor: float) -> Options:
@@ -223,6 +229,8 @@ class Options:
 
     def place_groups(self, schema: Schema) -> GroupReach | None:
         """Return the groups as arrays for one table."""
+        if not self.groups:
+            return None
         placed: GroupReach | None = self._remember("groups", schema, lambda: place_groups(self.groups, schema))
         return placed
 
@@ -246,6 +254,17 @@ class Options:
         return last[1]
 
 
+@cache
+def _leave_unsaid() -> Options:
+    """Return the options where everything is left at its default: what most threat models have."""
+    return Options(**{option.name: option.metadata["read"](option.metadata["default"]) for option in fields(Options)})
+
+
+@cache
+def _list_defaults() -> dict[str, Any]:
+    return {option.name: option.metadata["default"] for option in fields(Options)}
+
+
 def list_options() -> tuple[str, ...]:
     """Return the names of all options."""
     return tuple(option.name for option in fields(Options))
@@ -253,7 +272,7 @@ def list_options() -> tuple[str, ...]:
 
 def find_given(given: dict[str, Any]) -> list[str]:
     """Return the names of the options that a caller does not leave at their defaults."""
-    defaults = {option.name: option.metadata["default"] for option in fields(Options)}
+    defaults = _list_defaults()
     return [
         name for name, value in given.items()
         if value is not defaults[name] and not (isinstance(value, (str, bool)) and value == defaults[name])

@@ -120,7 +120,7 @@ class Words:
         if not isinstance(other, Words):
             return False
         same_features = with_string_keys(self._features) == with_string_keys(other._features)
-        return same_features and self._options.compare() == other._options.compare()
+        return same_features and self._options.means_the_same(other._options)
 
     __hash__ = None  # type: ignore[assignment]
 
