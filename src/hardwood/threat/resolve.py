@@ -173,33 +173,38 @@ def resolve_reach(
 
     options : what else `Reach` says, under the names of its fields.
     """
-    one_for_all = not schema.categorical and entries.count(entries[0]) == len(entries)  # often: not one by one
-    if one_for_all:
-        distance, share = (np.repeat(pair, len(entries), axis=1) for pair in _find_sides(entries[0], "threat"))
+    if not schema.categorical and entries.count(entries[0]) == len(entries):  # one for all, often: not one by one
+        ends = [np.full(len(entries), end) for end in _find_ends(entries[0], "threat")]
         categories: tuple[np.ndarray | None, ...] = (None,) * len(entries)
     else:
         both = list(zip(entries, schema.categories, strict=True))
-        sides = [
-            _find_sides(entry if labels is None else 0.0, f"threat for feature {schema.key(j)!r}")
+        found = [
+            _find_ends(entry if labels is None else 0.0, f"threat for feature {schema.key(j)!r}")
             for j, (entry, labels) in enumerate(both)
         ]
-        distance, share = np.concatenate(sides, axis=2)
+        ends = list(np.array(found).T)
         categories = tuple(
             None if labels is None else _category_matrix(entry, labels, allow_unseen) for entry, labels in both
         )
+    left, right, *shares = ends
     whole = options["whole"]
-    left, right = distance if whole is None else round_distances(distance, whole)
-    return Reach(left, right, categories, attacks, share=share if share.any() else None, **options)
+    if whole is not None:
+        left, right = round_distances(left, whole), round_distances(right, whole)
+    share = np.stack(shares) if any(side.any() for side in shares) else None
+    return Reach(left, right, categories, attacks, share=share, **options)
 
 
-def _find_sides(entry: Any, where: str) -> np.ndarray:
-    """Return how far a number can be moved: (distance or share of the value, left or right, 1)."""
+def _find_ends(entry: Any, where: str) -> tuple[float, float, float, float]:
+    """Return how far a number can be moved to the left and to the right, and which shares of itself further."""
     side = INTERVALS.get(entry, entry)
+    left, right = side if isinstance(side, tuple) else (side, side)
+    if not isinstance(left, str) and not isinstance(right, str):
+        return left, right, 0.0, 0.0
     try:
-        both = [find_share(end) for end in (side if isinstance(side, tuple) else (side, side))]
+        (left, left_share), (right, right_share) = find_share(left), find_share(right)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    return np.array(both).T[:, :, None]
+    return left, right, left_share, right_share
 
 
 def _category_matrix(entry: Any, labels: tuple[Label, ...], allow_unseen: bool) -> np.ndarray:
