@@ -56,6 +56,7 @@ def _warm_regression() -> None:
             RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
     for weight in (None, _WEIGHT):
         RobustTreeRegressor(threat=0.1, max_bins=4).fit(_X, _Y, weight)
+        RobustTreeRegressor(categorical_features=[0]).fit(_X, _Y, weight)
 
 
 def _warm_many_classes() -> None:

@@ -86,11 +86,11 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"positive weight|non-zero number"):
             RobustTreeRegressor().fit(X, y, np.zeros(len(X)))
 
-    def test_categories_are_refused(self, table: Any) -> None:
+    def test_categories_are_for_squared_error(self, table: Any) -> None:
         X, y = table
         X = X.assign(town=pd.Categorical(np.where(X["rooms"] > 3, "A", "B")))
-        with pytest.raises(ValueError, match="column 'town' is categorical; RobustTreeRegressor takes numbers only"):
-            RobustTreeRegressor().fit(X, y)
+        with pytest.raises(ValueError, match=r"column 'town' is categorical; .* choose criterion='squared_error'"):
+            RobustTreeRegressor(criterion="absolute_error").fit(X, y)
 
     def test_rules_and_classes_are_refused(self, table: Any) -> None:
         from hardwood import AttackRule, ThreatModel

@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -310,3 +311,50 @@ class TestMissing:
                 refuse()
         with pytest.raises(ValueError, match="cannot be trained against an attacker who blanks values"):
             grow(ThreatModel(0.1, blank="all")).fit(X, y)
+
+
+class TestCategories:
+    def draw(self, seed: int, n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
+        X, y = draw_table(seed, n_rows)
+        generator = np.random.default_rng(seed)
+        labels = generator.choice(["A", "B", "C", "D"], n_rows)
+        if seed % 3 == 0:
+            labels = np.where(generator.random(n_rows) < 0.15, None, labels)
+        y = y + generator.choice([0.0, 3.0]) * np.isin(labels, ["A", "C"])
+        town = pd.Categorical(labels, categories=["A", "B", "C", "D"])
+        return pd.DataFrame({"town": town, "x": X[:, 0]}), y
+
+    @settings(max_examples=60)
+    @given(SEEDS, st.integers(2, 20), st.sampled_from([0.0, 0.1]), st.sampled_from([1.0, 0.5]))
+    def test_sets_that_nobody_can_change_are_the_best_there_are(
+        self, seed: int, n_rows: int, epsilon: float, rho: float
+    ) -> None:
+        frame, y = self.draw(seed, n_rows)
+        check_fit(grow({"x": epsilon}, rho=rho, max_depth=3, max_bins="exact"), frame, y)
+
+    @settings(max_examples=60)
+    @given(SEEDS, st.integers(2, 20), st.sampled_from([1.0, 0.5]))
+    def test_sets_that_can_be_changed(self, seed: int, n_rows: int, rho: float) -> None:
+        """Every split gains what the oracle says it gains, and rows go down as the attacker sends them."""
+        frame, y = self.draw(seed, n_rows)
+        changes = [{"A": ["B"]}, {"A": ["B", "C"], "D": ["A"]}, "<>"][seed % 3]
+        check_fit(grow(ThreatModel({"town": changes, "x": 0.05}), rho=rho, max_depth=3, max_bins="exact"), frame, y)
+
+    def test_no_gain_for_an_attacker_who_can_change_everything(self) -> None:
+        generator = np.random.default_rng(0)
+        frame = pd.DataFrame({"town": pd.Categorical(generator.choice(["A", "B"], 60))})
+        y = np.where(frame["town"] == "A", 1.0, 5.0)
+        assert grow({"town": "<>"}).fit(frame, y).get_n_leaves() == 1
+        assert grow({"town": {"A": ["B"]}}).fit(frame, y).get_n_leaves() == 1
+        assert grow().fit(frame, y).predict(frame).tolist() == y.tolist()
+
+    def test_few_changes_leave_most_of_it(self) -> None:
+        """Rows that can be given another town are lost in training, too, but the others are told apart."""
+        generator = np.random.default_rng(1)
+        frame = pd.DataFrame({"town": pd.Categorical(generator.choice(["A", "B", "C", "D"], 200))})
+        y = frame["town"].map({"A": 1.0, "B": 2.0, "C": 8.0, "D": 9.0}).to_numpy(float)
+        threat = {"town": {"A": ["D"]}}
+        model = Regressor(threat).fit(frame, y)
+        bounds, natural = (verify(tree, frame, y, threat, tolerance=0.0) for tree in (model, Regressor().fit(frame, y)))
+        worst = [np.maximum((b.upper - y) ** 2, (b.lower - y) ** 2).mean() for b in (bounds, natural)]
+        assert worst[0] < worst[1]

@@ -30,10 +30,12 @@ class Samples:
     low: np.ndarray  # (sample, feature): the lowest and the highest value it can take
     high: np.ndarray
     distance: np.ndarray  # per feature, the largest finite distance anybody can move
+    seats: dict[int, np.ndarray]  # categorical feature -> (sample, category): what it can be in the node
 
     def __getitem__(self, chosen: np.ndarray) -> Samples:
         names = ("target", "weight", "rows", "low", "high")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+        seats = {feature: places[chosen] for feature, places in self.seats.items()}
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names}, seats=seats)
 
 
 def make_samples(X: np.ndarray, y: np.ndarray, weight: np.ndarray, reach: Reach, rho: float = 1.0) -> Samples:
@@ -44,7 +46,13 @@ def make_samples(X: np.ndarray, y: np.ndarray, weight: np.ndarray, reach: Reach,
     part = np.where(moves, rho, 1.0 - rho)
     finite = np.where(np.isfinite([reach.left, reach.right]), [reach.left, reach.right], 0.0)
     low, high = (np.where(moves[:, None], end, X[row]) for end in reach.interval(X[row]))
-    return Samples(y[row], weight[row] * part, part, low, high, finite.max(axis=0) * (rho > 0.0))
+    seats = {}
+    for feature, allowed in enumerate(reach.categories):
+        if allowed is not None:
+            code, is_missing = np.nan_to_num(X[row, feature]).astype(int), np.isnan(X[row, feature])
+            places = np.where(moves[:, None], allowed[code], np.eye(len(allowed), dtype=bool)[code])
+            seats[feature] = places & ~is_missing[:, None]
+    return Samples(y[row], weight[row] * part, part, low, high, finite.max(axis=0) * (rho > 0.0), seats)
 
 
 def measure(samples: Samples, values: np.ndarray, squared: bool) -> np.ndarray:
@@ -130,6 +138,26 @@ def split_at(samples: Samples, feature: int, threshold: float, missing_left: boo
     return Split(samples, left | (is_missing & missing_left), right | (is_missing & (not missing_left)))
 
 
+def split_by(samples: Samples, feature: int, left_set: np.ndarray, missing_left: bool = False) -> Split:
+    """The split by a set of categories."""
+    is_missing = np.isnan(samples.low[:, feature])
+    can_left, can_right = ((samples.seats[feature] & side).any(axis=1) for side in (left_set, ~left_set))
+    left, right = can_left & ~can_right, can_right & ~can_left
+    return Split(samples, left | (is_missing & missing_left), right | (is_missing & (not missing_left)))
+
+
+def all_splits(samples: Samples, feature: int) -> Iterator[Split]:
+    """Every split of a node on a feature; what is missing on either side."""
+    sides = (False, True) if np.isnan(samples.low[:, feature]).any() else (False,)
+    if feature not in samples.seats:
+        for at, missing_left in itertools.product(thresholds(samples, feature).tolist(), sides):
+            yield split_at(samples, feature, at, missing_left)
+        return
+    n = samples.seats[feature].shape[1]
+    for members, missing_left in itertools.product(itertools.product((False, True), repeat=n), sides):
+        yield split_by(samples, feature, np.array(members), missing_left)
+
+
 def thresholds(samples: Samples, feature: int) -> np.ndarray:
     """One threshold between every two neighbouring ends of reach that do not count as equal."""
     ends = np.concatenate([samples.low[:, feature], samples.high[:, feature]])
@@ -152,9 +180,7 @@ def best_gain(samples: Samples, squared: bool, surely: float = 0.0) -> float:
     """
     best = 0.0
     for feature in range(samples.low.shape[1]):
-        sides = (False, True) if np.isnan(samples.low[:, feature]).any() else (False,)
-        for at, missing_left in itertools.product(thresholds(samples, feature).tolist(), sides):
-            split = split_at(samples, feature, at, missing_left)
+        for split in all_splits(samples, feature):
             if min(samples.rows[split.left].sum(), samples.rows[split.right].sum()) >= surely:
                 best = max(best, split.gain(squared))
     return best
@@ -196,6 +222,13 @@ def children(tree: TreeEnsemble, node: int, split: Split, squared: bool) -> Iter
                 continue
             if (split.movable & (is_high != (off > 0.0)) & (np.abs(off) > near)).any():
                 continue
+        feature = int(tree.feature[node])
+        if feature in split.samples.seats:  # what is on the other side of the set is out of reach from here
+            inside = tree.left_sets()[node]
+            parts = tuple(  # type: ignore[assignment]
+                replace(part, seats=part.seats | {feature: part.seats[feature] & side})
+                for part, side in zip(parts, (inside, ~inside), strict=True)
+            )
         yield parts
 
 
@@ -211,6 +244,8 @@ def samples_of(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = 
 def check_fit(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = None) -> TreeEnsemble:
     """Fit a model; raise AssertionError unless every split is the best there is, and no leaf should have been split.
 
+    Where the attacker can change categories, not every set of them is tried: splits have to gain, and no more.
+
     A threshold is passed over if it leaves a child fewer rows than `min_samples_leaf`. Where that might be, a split is
     only asked to be as good as those that are allowed whatever the attacker does.
     """
@@ -219,6 +254,7 @@ def check_fit(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = N
     worthwhile = model.min_impurity_decrease * samples.weight.sum()
     size = float(np.abs(samples.target).max()) ** (2 if squared else 1)
     noise = 1e-10 * error_of(samples, squared) + 1e-14 * float(samples.weight.sum()) * size
+    every_set = all(bool((places.sum(axis=1) <= 1).all()) for places in samples.seats.values())
     whole = model.min_samples_leaf == 1 and bool((samples.rows == 1.0).all())
 
     def check(at: int, depth: int, node: Samples) -> None:
@@ -227,10 +263,15 @@ def check_fit(model: RobustTreeRegressor, X: Any, y: Any, sample_weight: Any = N
         closed = too_deep or node.rows.sum() < model.min_samples_split - 1e-6
         best = 0.0 if closed else best_gain(node, squared)
         allowed = best if whole else (0.0 if closed else best_gain(node, squared, model.min_samples_leaf))
+        allowed = allowed if every_set else 0.0
         if tree.feature[at] < 0:
             assert allowed <= worthwhile + noise, f"leaf {at} could gain {best}"
             return
-        split = split_at(node, int(tree.feature[at]), float(tree.threshold[at]), bool(tree.missing_left[at]))
+        feature, missing_left = int(tree.feature[at]), bool(tree.missing_left[at])
+        if feature in node.seats:
+            split = split_by(node, feature, tree.left_sets()[at], missing_left)
+        else:
+            split = split_at(node, feature, float(tree.threshold[at]), missing_left)
         gain = split.gain(squared)
         assert gain > 0.0, f"node {at} gains nothing"
         assert gain >= worthwhile - noise

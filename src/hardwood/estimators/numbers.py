@@ -1,5 +1,6 @@
 """Reading what a regressor is to learn from: a table, a number per row, and weights."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,20 @@ from hardwood.grow.regression import RegressionProblem
 
 def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
     """Read a table, numbers and weights as the parameters of a tree say, and its tags."""
-    threat, schema = read_columns(estimator, X)
+    tags = get_tags(estimator).input_tags
+    threat, schema = read_columns(estimator, X, accepts_missing=tags.allow_nan)
     if hides(threat):
         raise ValueError(
             f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
             "in; leave out blank and fill"
         )
-    if schema.categorical:
+    if schema.categorical and not tags.categorical:
         raise ValueError(
             f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
-            "only: encode the column (sklearn.preprocessing.OneHotEncoder), or leave it out"
+            "only with these parameters: choose criterion='squared_error', or encode the column"
         )
-    if get_tags(estimator).input_tags.allow_nan and has_missing(X, schema):
-        threat, schema = read_columns(estimator, X, accepts_missing=True)
+    if schema.accepts_missing and not has_missing(X, schema):
+        schema = replace(schema, accepts_missing=False)
     matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     target = read_numbers(y, len(matrix))

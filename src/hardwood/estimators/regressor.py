@@ -51,14 +51,14 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255, for squared
         error only: at those between as many bins, quantiles of the ends of the rows' reach; the best of these is found
         exactly, and a large table takes a fraction of the time. "auto": 255 bins for more than 20,000 rows and squared
-        error, and where values are missing; exact otherwise.
+        error, and where values are missing or categorical; exact otherwise.
     refit_leaves : bool or "auto", default="auto"
         Whether leaves are given new values once the tree stands: those with the least error under attack on the
         training rows, all leaves together, found to 1e-8 of it. They never have more of it than the greedy values, and
         on rows that the tree has not seen mostly less. "auto": up to 20,000 rows.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
-        Which columns are categorical; "from_dtype": those of a pandas or polars type for categories. This tree takes
-        numbers only: a table with such a column is refused.
+        Which columns are categorical. "from_dtype": those with a pandas `category` or polars `Categorical`/`Enum` type.
+        For squared error only.
     random_state : int, RandomState or None, default=None
         Draws the features when `max_features` is less than all. Nothing else is random.
     n_jobs : int or None, default=None
@@ -85,6 +85,10 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
 
     *Missing values* are taken with squared error: at every split they go to the side where that is better under attack.
     The attacker can neither make nor change them. A tree that has seen none refuses them.
+
+    *Categories* are put in the order of their rows' means in the node, and every prefix of it is tried as the left set.
+    If nobody can change the feature the best set is among them; if the attacker can, mostly. A category never seen in
+    training goes to the child that received more training weight, unless a row can be given it.
 
     *Rows that do not care.* At the attacker's best answer to a split, rows at the midpoint of both predictions are hurt
     equally on both sides, and the worst case may divide them. They go down together, to the side of most of them.
@@ -174,7 +178,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
     def _choose_bins(self, problem: RegressionProblem) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins, squared = check_max_bins(self.max_bins), self.criterion == "squared_error"
-        needs_bins = problem.schema.accepts_missing
+        needs_bins = problem.schema.accepts_missing or bool(problem.schema.categorical)
         if max_bins == "exact":
             return ALL_ENDS if needs_bins else None
         if max_bins == "auto":
@@ -185,5 +189,5 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.criterion == "squared_error"
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self.criterion == "squared_error"
         return tags

@@ -23,7 +23,7 @@ from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
-from hardwood.grow.regression_bins import encode_roster, grow_on_bins
+from hardwood.grow.regression_bins import encode_roster, grow_on_bins, read_left_sets
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
 from hardwood.table import Schema
@@ -64,16 +64,18 @@ def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptio
     target = problem.target[roster.row] / unit
     squared = options.criterion == "squared_error"
     limits = _make_limits(options, float(roster.weight.sum()), unit)
+    left_sets: dict[int, np.ndarray] = {}
     with hire(options.n_threads) as workers:
         if options.max_bins is None:
             samples = sort_ends(problem.X, reach, roster, workers)
             nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
             threshold = find_thresholds(nodes, problem.X, reach, roster)
         else:
-            bins, codes = encode_roster(problem.X, reach, roster, options.max_bins, workers)
-            nodes = grow_on_bins(bins, codes, weights, target, units, limits, options.seed)
-            threshold = nodes["threshold"]
-    return _harvest(nodes, threshold, problem, reach, unit, units.weight)
+            coded = encode_roster(problem.X, reach, roster, options.max_bins, workers)
+            grown = grow_on_bins(coded, weights, target, units, limits, options.seed)
+            nodes, threshold, left_sets = grown.nodes, grown.nodes["threshold"], read_left_sets(grown, problem.schema)
+    tree = _harvest(nodes, threshold, left_sets, problem, unit, units.weight)
+    return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
 
 
 def _make_limits(options: GrowOptions, weight: float, unit: float) -> Limits:
@@ -96,8 +98,8 @@ def _make_limits(options: GrowOptions, weight: float, unit: float) -> Limits:
 def _harvest(
     nodes: np.ndarray,
     threshold: np.ndarray,
+    left_sets: dict[int, np.ndarray],
     problem: RegressionProblem,
-    reach: Reach,
     unit: float,
     weight_unit: float,
 ) -> GrownTree:
@@ -116,13 +118,14 @@ def _harvest(
             missing_left=_find_missing_sides(nodes, cover),
         ),
         problem.schema,
+        left_sets,
         base_score=np.zeros(1),
         link="value",
         classes=None,
     )
     inner = left >= 0
     saved = np.bincount(nodes["feature"][inner], nodes["gain"][inner], minlength=problem.schema.n_features)
-    return GrownTree(floor_thresholds(ensemble, reach.whole), saved)
+    return GrownTree(ensemble, saved)
 
 
 def _find_missing_sides(nodes: np.ndarray, cover: np.ndarray) -> np.ndarray:

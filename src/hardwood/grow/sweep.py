@@ -5,7 +5,7 @@ ascending order, too (`_kernels.grow.sweep`).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from hardwood.grow.fixed_point import fix_point, spare_bits
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
+# A tree while it grows: named arrays with an entry per node, and `sizes`.
+GrowingTree = TypeVar("GrowingTree", bound=Any)
 UPPER = np.uint32(1) << END_BIT
 
 
@@ -151,7 +153,8 @@ def grow_nodes(
     fenwick = None if squared else sweep.absolute.Fenwick(np.zeros((len(target) + 1, 7), dtype=np.int64))
     numbers = make_numbers(target)
     tree = plant(sweep.NODE, len(target), weights, units, seed)
-    return raise_tree(tree, lambda tree: sweep.grow(samples, weights, numbers, fenwick, units, limits, tree))
+    tree = raise_tree(tree, lambda tree: sweep.grow(samples, weights, numbers, fenwick, units, limits, tree))
+    return tree.nodes[: int(tree.sizes[NODES])]
 
 
 def make_numbers(target: np.ndarray) -> sweep.numbers.Numbers:
@@ -182,11 +185,9 @@ def plant(node: np.dtype, n_samples: int, weights: np.ndarray | None, units: swe
     return tree
 
 
-def raise_tree(tree: sweep.SweepTree, grow: Callable[[sweep.SweepTree], int]) -> np.ndarray:
-    """Call a kernel until nothing is left to split, with twice the room whenever it needs some; return the nodes."""
+def raise_tree(tree: GrowingTree, grow: Callable[[GrowingTree], int]) -> GrowingTree:
+    """Call a kernel until nothing is left to split, with twice the room whenever it needs some."""
     while grow(tree) == sweep.FULL:
-        tree = tree._replace(
-            nodes=np.concatenate([tree.nodes, np.zeros_like(tree.nodes)]),
-            heap=np.concatenate([tree.heap, np.zeros_like(tree.heap)]),
-        )
-    return tree.nodes[: int(tree.sizes[NODES])]
+        arrays = {name: array for name, array in tree._asdict().items() if name != "sizes"}
+        tree = tree._replace(**{name: np.concatenate([old, np.zeros_like(old)]) for name, old in arrays.items()})
+    return tree

@@ -22,6 +22,16 @@ from hardwood._kernels.compiling import inner, kernel, record_type
 from hardwood._kernels.grow.criteria import ROUNDING, SPLITTER
 from hardwood._kernels.grow.frontier import pop, push
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features, mix
+from hardwood._kernels.grow.number_categories import (
+    begin_left,
+    choose_left,
+    find_code_side,
+    keep_set,
+    n_variants,
+    next_left,
+    prepare,
+    recall_set,
+)
 from hardwood._kernels.grow.numbers import Cut, Move, Side, count_left, enter, solve, weigh
 from hardwood._kernels.grow.ranking import find_mean, find_start, measure_error, rank
 from hardwood._kernels.grow.scanning import SLACK
@@ -40,6 +50,7 @@ NODE = record_type(
         ("sign", np.int64),  # 1: high movable samples go left, low ones right; -1: the other way round
         ("turn", np.float64),  # movable samples with this number or a larger one are high
         ("left", np.int64),  # the right child is the next node; -1 while unsplit
+        ("parent", np.int64),
         ("depth", np.int64),
         ("start", np.int64),  # the node's samples are entries[start:end]
         ("end", np.int64),
@@ -60,6 +71,16 @@ class BinnedNumberSamples(NamedTuple):
     cells: np.ndarray  # int64 (column * code * 4): value and weight below the mean, value and weight above it
     bounds: np.ndarray  # float64 (feature, side of missing values, code): what each threshold can gain at most
     features: np.ndarray  # int64: the features in the order they are tried
+    sums: np.ndarray  # int64 (8): what is surely and what is possibly left of a set
+
+
+class BinnedNumberTree(NamedTuple):
+    """The nodes of a tree, and which of them are still to be split; see `nodes.Tree`."""
+
+    nodes: np.ndarray
+    heap: np.ndarray
+    sizes: np.ndarray
+    sets: np.ndarray  # uint8 (node, category): 1 on the left, 0 on the right, or IDLE
 
 
 class Columns(NamedTuple):
@@ -71,6 +92,7 @@ class Columns(NamedTuple):
     above: np.ndarray
     width: int
     missing: int  # the code of a missing value; -1 if there is none
+    categorical: np.ndarray  # bool per feature
 
 
 @inner
@@ -114,6 +136,38 @@ def _lead(left_weight, left_value, totals):
 
 
 @inner
+def _rate(surely, possibly, totals, noise):
+    """What a split can gain at most, by what is surely and possibly left: weights below and above the mean, values."""
+    if surely[0] + surely[1] == 0 or possibly[0] + possibly[1] == totals.weight:
+        return 0.0  # nobody is surely left, or nobody surely right
+    rising, product = _lead(surely[0] + possibly[1], surely[2] + possibly[3], totals)
+    if rising > noise:
+        return rising * rising / (product * totals.weight)
+    falling, product = _lead(possibly[0] + surely[1], possibly[2] + surely[3], totals)
+    return falling * falling / (product * totals.weight) if -falling > noise else 0.0
+
+
+@inner
+def _bound_sets(samples, bins, categories, tree, node, feature, totals):
+    """Bound what sets of categories can gain: prefixes of their order, those without rows on the right or left."""
+    if categories is None:
+        return
+    noise, bounds = ROUNDING * totals.weight * totals.size, samples.bounds[feature]
+    first, sums = bins.columns[feature, 0] * bins.width, samples.sums
+    for side in range(2):
+        for code in range(bins.n_thresholds[feature] + 1):
+            bounds[side, code] = 0.0
+    missing = bins.missing if _holds_missing(samples.cells, bins, feature) else int64(-1)
+    n_sorted = prepare(samples.cells, first, tree, node, feature, missing, categories)
+    for idle_left in range(n_variants(feature, categories)):
+        begin_left(feature, idle_left, categories)
+        for k in range(n_sorted - 1):
+            next_left(samples.cells, first, feature, missing, k, categories, sums)
+            surely, possibly = (sums[0], sums[1], sums[2], sums[3]), (sums[4], sums[5], sums[6], sums[7])
+            bounds[idle_left, k + 1] = _rate(surely, possibly, totals, noise)
+
+
+@inner
 def _bound(cells, lo, hi, n_cuts, missing, totals, bounds):
     """Bound what every threshold of one feature can gain: `lo` and `hi` are the first cells of its columns.
 
@@ -131,16 +185,11 @@ def _bound(cells, lo, hi, n_cuts, missing, totals, bounds):
         lo_high_value, lo_high = lo_high_value + cells[at + uint64(2)], lo_high + cells[at + uint64(3)]
         hi_low_value, hi_low = hi_low_value + cells[to], hi_low + cells[to + uint64(1)]
         hi_high_value, hi_high = hi_high_value + cells[to + uint64(2)], hi_high + cells[to + uint64(3)]
-        bounds[code] = 0.0
-        if hi_low + hi_high == 0 or lo_low + lo_high == totals.weight:
-            continue  # nobody is surely left, or nobody surely right
-        rising, product = _lead(hi_low + lo_high, hi_low_value + lo_high_value, totals)
-        if rising > noise:
-            bounds[code] = rising * rising / (product * totals.weight)
-            continue
-        falling, product = _lead(lo_low + hi_high, lo_low_value + hi_high_value, totals)
-        if -falling > noise:
-            bounds[code] = falling * falling / (product * totals.weight)
+        surely, possibly = (
+            (hi_low, hi_high, hi_low_value, hi_high_value),
+            (lo_low, lo_high, lo_low_value, lo_high_value),
+        )
+        bounds[code] = _rate(surely, possibly, totals, noise)
 
 
 @inner
@@ -168,27 +217,44 @@ def _bound_feature(samples, bins, feature, totals):
 
 
 @inner
-def find_side(codes, sample, lo, hi, cut, missing, missing_left):
+def _find_side(codes, sample, lo, hi, cut, missing, missing_left, by_set, categories):
     """Where a sample goes: surely left (-1), surely right (1), or wherever the attacker likes (0)."""
     code = int64(codes[sample, hi])
     if code == missing:
         return int64(-1) if missing_left > 0 else int64(1)
+    if by_set:
+        return find_code_side(categories, code)
     if code <= cut:
         return int64(-1)
     return int64(1) if int64(codes[sample, lo]) > cut else int64(0)
 
 
 @inner
-def _settle(samples, weights, numbers, totals, here, lo, hi, cut, missing, missing_left, start):
+def _make_set(samples, bins, categories, tree, node, feature, side, cut):
+    """Make the left set of a split by categories; where missing values go. A split of numbers says that itself."""
+    if categories is None:
+        return side
+    if not bins.categorical[feature]:
+        return side
+    missing = bins.missing if _holds_missing(samples.cells, bins, feature) else int64(-1)
+    prepare(samples.cells, bins.columns[feature, 0] * bins.width, tree, node, feature, missing, categories)
+    choose_left(feature, side, cut, categories)
+    return int64(categories.in_left[categories.n_categories[feature]])
+
+
+@inner
+def _settle(samples, weights, bins, categories, numbers, totals, here, feature, cut, missing_left, start):
     """What a threshold gains: (gain or 0, sign, turn, rows on the left)."""
     codes, held = samples.codes, numbers.held
+    lo, hi = uint64(bins.columns[feature, 0]), uint64(bins.columns[feature, 1])
+    by_set = bins.categorical[feature]
     nobody = Side(int64(0), int64(0), int64(0))
     left, right, movable, low = nobody, nobody, nobody, nobody
     for k in range(uint64(here.start), uint64(here.end)):
         sample = uint64(samples.entries[k])
         weight, rows = weigh(weights, sample)
         number = numbers.value[sample]
-        side = find_side(codes, sample, lo, hi, cut, missing, missing_left)
+        side = _find_side(codes, sample, lo, hi, cut, bins.missing, missing_left, by_set, categories)
         if side < 0:
             left = enter(left, weight, number, rows, int64(1))
         elif side > 0:
@@ -221,7 +287,8 @@ def _find_largest(samples, bins, first, last):
     for k in range(first, last):
         feature = samples.features[k]
         n_thresholds, bounds = bins.n_thresholds[feature], samples.bounds[feature]
-        for missing_left in range(1 + int64(_holds_missing(samples.cells, bins, feature))):
+        both = bins.categorical[feature] or _holds_missing(samples.cells, bins, feature)
+        for missing_left in range(1 + int64(both)):
             for code in range(n_thresholds + 1):
                 if bounds[missing_left, code] > bound:
                     bound, order, side, cut = bounds[missing_left, code], k, int64(missing_left), int64(code)
@@ -229,10 +296,15 @@ def _find_largest(samples, bins, first, last):
 
 
 @inner
-def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here):
+def _choose(samples, weights, bins, categories, numbers, totals, fewest, start, first, last, scale, tree, node):
     """Write the best split over `features[first:last]` to a node, whose histogram is made."""
+    here = tree.nodes[node]
     for k in range(first, last):
-        _bound_feature(samples, bins, samples.features[k], totals)
+        feature = samples.features[k]
+        if not bins.categorical[feature]:
+            _bound_feature(samples, bins, feature, totals)
+        else:
+            _bound_sets(samples, bins, categories, tree, node, feature, totals)
     best, best_order, best_side = 0.0, last, int64(0)
     while True:
         bound, order, side, cut = _find_largest(samples, bins, first, last)
@@ -240,9 +312,9 @@ def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last,
             return
         feature = samples.features[order]
         samples.bounds[feature, side, cut] = 0.0
-        lo, hi = uint64(bins.columns[feature, 0]), uint64(bins.columns[feature, 1])
+        missing_left = _make_set(samples, bins, categories, tree, node, feature, side, cut)
         gain, sign, turn, on_left = _settle(
-            samples, weights, numbers, totals, here, lo, hi, cut, bins.missing, side, start
+            samples, weights, bins, categories, numbers, totals, here, feature, cut, missing_left, start
         )
         if gain < best or gain == 0.0 or on_left < fewest or totals.rows - on_left < fewest:
             continue
@@ -250,7 +322,9 @@ def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last,
             continue  # of equally good thresholds the first is taken
         best, best_order, best_side = gain, order, side
         here.feature, here.cut, here.sign, here.gain = feature, cut, sign, gain / (scale * scale)
-        here.missing_left = side if _holds_missing(samples.cells, bins, feature) else -1
+        if bins.categorical[feature]:
+            keep_set(tree, node, feature, categories)
+        here.missing_left = missing_left if _holds_missing(samples.cells, bins, feature) else -1
         here.turn = np.inf
         if turn < totals.n_ranks:
             here.turn = numbers.target[numbers.first[turn]]
@@ -260,6 +334,8 @@ def _choose(samples, weights, bins, numbers, totals, fewest, start, first, last,
 def _place(samples, bins, here):
     """Put the threshold of a node in the middle of the empty bins behind its cut."""
     feature, width = here.feature, bins.width
+    if bins.categorical[feature]:
+        return
     if here.cut == bins.n_thresholds[feature]:
         here.threshold = LARGEST  # all numbers go left
         return
@@ -276,7 +352,7 @@ def _place(samples, bins, here):
 
 
 @inner
-def _evaluate(samples, weights, bins, numbers, units, limits, tree, node):
+def _evaluate(samples, weights, bins, categories, numbers, units, limits, tree, node):
     """Find a node's value and, if it may be split, its best split, which puts it on the frontier."""
     here, entries, target = tree.nodes[node], samples.entries, numbers.target
     here.value = find_mean(entries, here.start, here.end, weights, target)
@@ -297,7 +373,7 @@ def _evaluate(samples, weights, bins, numbers, units, limits, tree, node):
     fewest = int64(np.ceil(limits.min_leaf / units.rows))
     first, last = int64(0), limits.max_features if limits.max_features < n_features else n_features
     while here.feature < 0 and first < n_features:
-        _choose(samples, weights, bins, numbers, totals, fewest, start, first, last, scale, here)
+        _choose(samples, weights, bins, categories, numbers, totals, fewest, start, first, last, scale, tree, node)
         first, last = last, last + 1
     if here.feature >= 0 and here.gain * units.weight >= limits.min_gain:
         _place(samples, bins, here)
@@ -305,7 +381,7 @@ def _evaluate(samples, weights, bins, numbers, units, limits, tree, node):
 
 
 @inner
-def _split(samples, weights, bins, numbers, units, tree, node):
+def _split(samples, weights, bins, categories, numbers, units, tree, node):
     """Make a frontier node's two children, and give them their samples."""
     nodes, sizes, entries, spill = tree.nodes, tree.sizes, samples.entries, samples.spill
     here = nodes[node]
@@ -313,11 +389,14 @@ def _split(samples, weights, bins, numbers, units, tree, node):
     sizes[NODES] += 2
     sizes[LEAVES] += 1
     lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
+    by_set = bins.categorical[here.feature]
+    if by_set:
+        recall_set(tree, node, here.feature, categories)
     write, spilled = uint64(here.start), uint64(0)
     left_weight, left_rows, all_weight, all_rows = int64(0), int64(0), int64(0), int64(0)
     for k in range(uint64(here.start), uint64(here.end)):
         sample = uint64(entries[k])
-        side = find_side(samples.codes, sample, lo, hi, here.cut, bins.missing, here.missing_left)
+        side = _find_side(samples.codes, sample, lo, hi, here.cut, bins.missing, here.missing_left, by_set, categories)
         right = side > 0
         if side == 0:
             right = (numbers.target[sample] >= here.turn) == (here.sign < 0)
@@ -336,6 +415,7 @@ def _split(samples, weights, bins, numbers, units, tree, node):
         child = nodes[here.left + right_]
         child.feature = -1
         child.left = -1
+        child.parent = node
         child.depth = here.depth + 1
         child.seed = mix(here.seed + uint64(right_ + 1))
         child.start = int64(write) if right_ else here.start
@@ -345,17 +425,20 @@ def _split(samples, weights, bins, numbers, units, tree, node):
 
 
 @kernel(about="the grower of regression trees for large tables", seconds=2.0)
-def grow(samples, weights, bins, numbers, units, limits, tree):
-    """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL)."""
+def grow(samples, weights, bins, categories, numbers, units, limits, tree):
+    """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
+
+    `categories` is None where all features are numbers.
+    """
     nodes, sizes = tree.nodes, tree.sizes
     while True:
         while sizes[EVALUATED] < sizes[NODES]:
             node = sizes[EVALUATED]
             sizes[EVALUATED] += 1
-            _evaluate(samples, weights, bins, numbers, units, limits, tree, node)
+            _evaluate(samples, weights, bins, categories, numbers, units, limits, tree, node)
         if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
             return DONE
         if sizes[NODES] + 2 > nodes.shape[0]:
             return FULL
         node = pop(tree, limits.best_first)
-        _split(samples, weights, bins, numbers, units, tree, node)
+        _split(samples, weights, bins, categories, numbers, units, tree, node)
