@@ -332,3 +332,26 @@ def test_training_moves_one_column_at_a_time() -> None:
     assert adversarial_accuracy(model, X, y, limited) == 1.0
     fixed = ThreatModel(groups=[OneHotGroup([0, 1, 2], may_become=None)])
     assert verify(model, X, y, fixed).status.tolist() == ["robust"] * 60
+
+
+def test_attackers_who_want_certain_classes() -> None:
+    """Rows of three classes stayed open where a third one got in the way: the solver was not asked about groups."""
+    pytest.importorskip("highspy")
+    generator = np.random.default_rng(0)
+    X, _ = random_table(generator, 200)
+    score = X @ np.array([1.0, 2.0, -1.0, 0.0, 0.5, 2.0, -2.0]) + generator.normal(0.0, 0.5, len(X))
+    y = np.digitize(score, [0.8, 2.5])
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
+    groups = [OneHotGroup([1, 2, 3], may_become={1: [2], 2: [3]}), OneHotGroup([5, 6], at_most_one=True)]
+    attacker = Attacker(7, {0: 0.5, 4: 1.0}, {0: 0.5, 4: 1.0}, whole=[4], within={4: (0.0, 4.0)}, groups=groups)
+    wanted = {2: [0]}
+    attacker.options = {"attacking_classes": wanted}
+    status = verify(forest, X[:40], y[:40], attacker.threat()).status
+    result = attack(forest, X[:40], y[:40], attacker.threat(), norm=1)
+    predicted, thresholds = forest.predict(X[:40]), list_thresholds(forest, X)
+    for row in np.flatnonzero((predicted == y[:40]) & (y[:40] == 2)):
+        points = attacker.points(X[row], thresholds)
+        points = points[np.isin(forest.predict(points), wanted[2])]
+        assert status[row] == ("vulnerable" if len(points) else "robust")
+        distance = attacker.distances(X[row], points, 1).min(initial=np.inf)
+        np.testing.assert_allclose(result.distance[row], distance, rtol=1e-5)

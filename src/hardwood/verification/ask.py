@@ -65,7 +65,11 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
+    folded = fold(ensemble, reach)
     if reach.targets is not None:
+        if folded is not None:
+            answers = decide(folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, settings)
+            return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
         asked = settings._replace(progress=None)
         ask = partial(decide, settings=asked)
         answers = targeted.decide(ask, ensemble, matrix, class_index, reach, settings)
@@ -73,7 +77,6 @@ def decide(
         return answers
     output = ensemble.output(matrix)
     predicted = ensemble.choose(output)
-    folded = fold(ensemble, reach)
     if folded is None:
         answers = _answer(ensemble, matrix, class_index, predicted, reach, settings)
     else:
@@ -178,12 +181,6 @@ def nearest(
 
     With attack rules: the cheapest, and bounds of what it costs.
     """
-    if reach.targets is not None:
-        asked = settings._replace(progress=None)
-        seek = partial(nearest, norm=norm, weight=weight, settings=asked)
-        answers = targeted.nearest(seek, ensemble, matrix, class_index, reach, norm, weight, settings)
-        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
-        return answers
     folded = fold(ensemble, reach)
     if folded is not None:
         weight = folded.folding.fold_weight(weight)
@@ -191,6 +188,12 @@ def nearest(
             folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, norm, weight, settings
         )
         return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
+    if reach.targets is not None:
+        asked = settings._replace(progress=None)
+        seek = partial(nearest, norm=norm, weight=weight, settings=asked)
+        answers = targeted.nearest(seek, ensemble, matrix, class_index, reach, norm, weight, settings)
+        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
+        return answers
     if isinstance(reach, Reach) and reach.relations is not None:
         metric = Metric(norm, weight, ensemble.schema.categorical)
         return related.nearest(nearest, ensemble, matrix, class_index, reach, metric, settings)
