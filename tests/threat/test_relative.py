@@ -97,6 +97,12 @@ class TestSettling:
         numbers = np.array([[1.0, 5.0], [np.nan, 5.0], [4.0, 5.0]])
         assert ThreatModel("2 std").settle(numbers, numbers, Schema.numeric(2)).features == [3.0, None]
 
+    def test_tables_of_half_the_precision(self) -> None:
+        """A table of float32 may stay so for a grower on bins, and in float32 its spread is off."""
+        values = (1e4 + np.random.default_rng(0).normal(size=(5000, 1))).astype(np.float32)
+        settled = ThreatModel("1 std").settle(values, values, Schema.numeric(1))
+        assert settled.features == [pytest.approx(np.std(values.astype(np.float64)), rel=1e-12)]
+
     def test_a_table_is_needed(self) -> None:
         with pytest.raises(ValueError, match="threat for feature 1: '1 std' is measured on a table, and here is none"):
             ThreatModel([1, "1 std"]).resolve(Schema.numeric(2))

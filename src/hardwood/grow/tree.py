@@ -87,7 +87,7 @@ def _check_shares(problem: Problem, options: GrowOptions) -> None:
     for j in problem.schema.categorical:
         raise ValueError(
             f"X: column {problem.schema.key(j)!r} is categorical; trees that are trained against shares of a value, "
-            "such as '10%', take numbers only"
+            "such as '10%', take numbers only; give distances instead, or leave the column out"
         )
 
 

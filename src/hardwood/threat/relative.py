@@ -61,7 +61,7 @@ def write_out(side: Any, column: np.ndarray) -> Any:
     if not is_measured(side):
         return side
     number, unit = _parse(side)
-    known = column[~np.isnan(column)]
+    known = column[~np.isnan(column)].astype(np.float64)  # a table of float32 may stay so
     if len(known) < 2:
         raise ValueError(f"{side!r}: the table has {len(known)} values of it, too few to measure how they spread")
     return number * (_find_standard_deviation(known) if unit == "std" else _find_interquartile_range(known))
