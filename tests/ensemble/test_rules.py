@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import RobustTreeClassifier, as_ensemble, export_rules
@@ -228,3 +229,18 @@ def test_missing_values_are_where_the_rules_say():
     ]
     tree = DecisionTreeClassifier(random_state=0).fit(X[:, :1], [0, 0, 1, 1] * 5)
     assert export_rules(as_ensemble(tree)).splitlines()[::2] == ["if feature 0 <= 4:", "if feature 0 > 4 or missing:"]
+
+
+def test_boosted_trees_say_what_they_add():
+    """A leaf of a model with one output per model, or per class, used to be read as class shares: an IndexError."""
+    X = np.arange(12.0)[:, None]
+    model = GradientBoostingClassifier(n_estimators=1, max_depth=1).fit(X, np.repeat(["no", "yes"], 6))
+    assert export_rules(as_ensemble(model)).splitlines() == [
+        "if feature 0 <= 5.5:",
+        "    add -0.2 to the log-odds of yes (cover 50%)",
+        "if feature 0 > 5.5:",
+        "    add 0.2 to the log-odds of yes (cover 50%)",
+    ]
+    model = GradientBoostingClassifier(n_estimators=1, max_depth=1).fit(X, np.repeat(["a", "b", "c"], 4))
+    assert "to the log-odds of a (" in export_rules(as_ensemble(model))
+    assert "to the log-odds of b (" in export_rules(as_ensemble(model), tree=1)

@@ -280,6 +280,39 @@ def test_kinds_of_tables_and_threats(table: tuple[np.ndarray, np.ndarray]) -> No
         np.testing.assert_array_equal(model.predict_proba(frame), other.predict_proba(pl.DataFrame(frame)))
 
 
+def test_attackers_whose_moves_depend_on_each_other() -> None:
+    """Training and certificates take what each column can be made; exact answers may be better, never worse."""
+    generator = np.random.default_rng(0)
+    kind = generator.integers(0, 3, 200)
+    frame = pd.DataFrame(
+        {"a": generator.random(200), "b": generator.random(200), "length": generator.integers(5, 20, 200)}
+    )
+    frame = frame.assign(digits=generator.integers(0, 5, 200), **{f"k{k}": (kind == k) * 1 for k in range(3)})
+    y = np.where(frame["a"] + 0.3 * (kind == 1) + 0.02 * frame["length"] > 0.8, "bad", "good")
+    threats = [
+        ThreatModel({"a": 0.05}, groups=[["k0", "k1", "k2"]]),
+        ThreatModel({"a": 0.05, "b": 0.1, "length": 2}, max_changes=1),
+        ThreatModel({"a": 0.1, "b": 0.1}, radius=0.1, norm=2, units={"a": 1, "b": 1}),
+        ThreatModel({"digits": 2, "length": 3}, relations=["digits <= length"]),
+    ]
+    for threat in threats:
+        model = RobustBoostingClassifier(threat, n_estimators=10, early_stopping=False).fit(frame, y)
+        status = verify(model, frame, y, threat).status
+        certified = model.certify(frame, y).certified
+        assert certified.mean() > 0.8
+        assert (status[certified] == "robust").all()
+
+
+def test_tables_that_say_little() -> None:
+    """A column without a value, a reach without an end, two rows."""
+    y = np.array([0, 0, 1, 1] * 5)
+    X = np.column_stack([np.full(20, np.nan), y + np.tile([0.0, 0.1], 10)])
+    model = RobustBoostingClassifier(0.1, early_stopping=False, min_child_weight=0.1).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert RobustBoostingClassifier("<>", early_stopping=False).fit(X, y).n_estimators_ == 0
+    assert RobustBoostingClassifier(0.1).fit([[0.0], [1.0]], ["a", "b"]).n_estimators_ == 0
+
+
 class TestRegressor:
     X = np.random.default_rng(0).random((300, 3)).round(2)
     y = 10.0 * np.sin(3.0 * X[:, 0]) + X[:, 1]
