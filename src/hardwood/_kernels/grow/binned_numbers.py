@@ -22,16 +22,8 @@ from hardwood._kernels.compiling import inner, kernel, record_type
 from hardwood._kernels.grow.criteria import ROUNDING, SPLITTER
 from hardwood._kernels.grow.frontier import pop, push
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features, mix
-from hardwood._kernels.grow.number_categories import (
-    begin_left,
-    choose_left,
-    find_code_side,
-    keep_set,
-    n_variants,
-    next_left,
-    prepare,
-    recall_set,
-)
+from hardwood._kernels.grow.number_bounds import bound_sets, bound_thresholds, holds_missing, measure_lead
+from hardwood._kernels.grow.number_categories import choose_left, find_code_side, keep_set, prepare, recall_set
 from hardwood._kernels.grow.numbers import Cut, Move, Side, count_left, enter, solve, weigh
 from hardwood._kernels.grow.ranking import find_mean, find_start, measure_error, rank
 from hardwood._kernels.grow.scanning import SLACK
@@ -128,95 +120,6 @@ def _fill(samples, weights, numbers, here, start, width):
 
 
 @inner
-def _lead(left_weight, left_value, totals):
-    """How far the means are apart, times both weights, and both weights, if this much is left."""
-    right_weight = float(totals.weight - left_weight)
-    lead = float(totals.value - left_value) * float(left_weight) - float(left_value) * right_weight
-    return lead, float(left_weight) * right_weight
-
-
-@inner
-def _rate(surely, possibly, totals, noise):
-    """What a split can gain at most, by what is surely and possibly left: weights below and above the mean, values."""
-    if surely[0] + surely[1] == 0 or possibly[0] + possibly[1] == totals.weight:
-        return 0.0  # nobody is surely left, or nobody surely right
-    rising, product = _lead(surely[0] + possibly[1], surely[2] + possibly[3], totals)
-    if rising > noise:
-        return rising * rising / (product * totals.weight)
-    falling, product = _lead(possibly[0] + surely[1], possibly[2] + surely[3], totals)
-    return falling * falling / (product * totals.weight) if -falling > noise else 0.0
-
-
-@inner
-def _bound_sets(samples, bins, categories, tree, node, feature, totals):
-    """Bound what sets of categories can gain: prefixes of their order, those without rows on the right or left."""
-    if categories is None:
-        return
-    noise, bounds = ROUNDING * totals.weight * totals.size, samples.bounds[feature]
-    first, sums = bins.columns[feature, 0] * bins.width, samples.sums
-    for side in range(2):
-        for code in range(bins.n_thresholds[feature] + 1):
-            bounds[side, code] = 0.0
-    missing = bins.missing if _holds_missing(samples.cells, bins, feature) else int64(-1)
-    n_sorted = prepare(samples.cells, first, tree, node, feature, missing, categories)
-    for idle_left in range(n_variants(feature, categories)):
-        begin_left(feature, idle_left, categories)
-        for k in range(n_sorted - 1):
-            next_left(samples.cells, first, feature, missing, k, categories, sums)
-            surely, possibly = (sums[0], sums[1], sums[2], sums[3]), (sums[4], sums[5], sums[6], sums[7])
-            bounds[idle_left, k + 1] = _rate(surely, possibly, totals, noise)
-
-
-@inner
-def _bound(cells, lo, hi, n_cuts, missing, totals, bounds):
-    """Bound what every threshold of one feature can gain: `lo` and `hi` are the first cells of its columns.
-
-    `missing` is the cell of missing values that go left; -1 if there is none.
-    """
-    noise = ROUNDING * totals.weight * totals.size
-    lo_low_value = lo_low = lo_high_value = lo_high = int64(0)
-    if missing >= 0:
-        lo_low_value, lo_low = cells[4 * missing], cells[4 * missing + 1]
-        lo_high_value, lo_high = cells[4 * missing + 2], cells[4 * missing + 3]
-    hi_low_value, hi_low, hi_high_value, hi_high = lo_low_value, lo_low, lo_high_value, lo_high
-    for code in range(n_cuts):
-        at, to = uint64((lo + code) * 4), uint64((hi + code) * 4)
-        lo_low_value, lo_low = lo_low_value + cells[at], lo_low + cells[at + uint64(1)]
-        lo_high_value, lo_high = lo_high_value + cells[at + uint64(2)], lo_high + cells[at + uint64(3)]
-        hi_low_value, hi_low = hi_low_value + cells[to], hi_low + cells[to + uint64(1)]
-        hi_high_value, hi_high = hi_high_value + cells[to + uint64(2)], hi_high + cells[to + uint64(3)]
-        surely, possibly = (
-            (hi_low, hi_high, hi_low_value, hi_high_value),
-            (lo_low, lo_high, lo_low_value, lo_high_value),
-        )
-        bounds[code] = _rate(surely, possibly, totals, noise)
-
-
-@inner
-def _holds_missing(cells, bins, feature):
-    """Whether a value of a feature is missing in a node."""
-    if bins.missing < 0:
-        return False
-    at = 4 * (bins.columns[feature, 0] * bins.width + bins.missing)
-    return cells[at + 1] + cells[at + 3] > 0
-
-
-@inner
-def _bound_feature(samples, bins, feature, totals):
-    """Bound what the thresholds of a feature can gain, with missing values on the right (0) and on the left (1)."""
-    width, bounds = bins.width, samples.bounds[feature]
-    lo, hi = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
-    n_thresholds, has_missing = bins.n_thresholds[feature], _holds_missing(samples.cells, bins, feature)
-    for side in range(2):
-        bounds[side, n_thresholds] = 0.0
-    # The last cut has all numbers on the left, and what is missing on the right.
-    _bound(samples.cells, lo, hi, n_thresholds + int64(has_missing), int64(-1), totals, bounds[0])
-    if has_missing:
-        _bound(samples.cells, lo, hi, n_thresholds, lo + bins.missing, totals, bounds[1])
-    return has_missing
-
-
-@inner
 def _find_side(codes, sample, lo, hi, cut, missing, missing_left, by_set, categories):
     """Where a sample goes: surely left (-1), surely right (1), or wherever the attacker likes (0)."""
     code = int64(codes[sample, hi])
@@ -236,7 +139,7 @@ def _make_set(samples, bins, categories, tree, node, feature, side, cut):
         return side
     if not bins.categorical[feature]:
         return side
-    missing = bins.missing if _holds_missing(samples.cells, bins, feature) else int64(-1)
+    missing = bins.missing if holds_missing(samples.cells, bins, feature) else int64(-1)
     prepare(samples.cells, bins.columns[feature, 0] * bins.width, tree, node, feature, missing, categories)
     choose_left(feature, side, cut, categories)
     return int64(categories.in_left[categories.n_categories[feature]])
@@ -268,7 +171,7 @@ def _settle(samples, weights, bins, categories, numbers, totals, here, feature, 
             low = enter(low, weight, number, rows, int64(at < start))
     whole = Cut(left, right, movable)
     noise = ROUNDING * totals.weight * totals.size
-    apart, _ = _lead(left.weight + movable.weight, left.value + movable.value, totals)
+    apart, _ = measure_lead(left.weight + movable.weight, left.value + movable.value, totals)
     sign = int64(1) if apart > 0.0 else int64(-1)
     gain, move, turn = solve(numbers, totals, whole, Move(start, low), sign, noise)
     on_left = count_left(whole, numbers, move, turn, sign)
@@ -287,7 +190,7 @@ def _find_largest(samples, bins, first, last):
     for k in range(first, last):
         feature = samples.features[k]
         n_thresholds, bounds = bins.n_thresholds[feature], samples.bounds[feature]
-        both = bins.categorical[feature] or _holds_missing(samples.cells, bins, feature)
+        both = bins.categorical[feature] or holds_missing(samples.cells, bins, feature)
         for missing_left in range(1 + int64(both)):
             for code in range(n_thresholds + 1):
                 if bounds[missing_left, code] > bound:
@@ -302,9 +205,9 @@ def _choose(samples, weights, bins, categories, numbers, totals, fewest, start, 
     for k in range(first, last):
         feature = samples.features[k]
         if not bins.categorical[feature]:
-            _bound_feature(samples, bins, feature, totals)
+            bound_thresholds(samples, bins, feature, totals)
         else:
-            _bound_sets(samples, bins, categories, tree, node, feature, totals)
+            bound_sets(samples, bins, categories, tree, node, feature, totals)
     best, best_order, best_side = 0.0, last, int64(0)
     while True:
         bound, order, side, cut = _find_largest(samples, bins, first, last)
@@ -324,7 +227,7 @@ def _choose(samples, weights, bins, categories, numbers, totals, fewest, start, 
         here.feature, here.cut, here.sign, here.gain = feature, cut, sign, gain / (scale * scale)
         if bins.categorical[feature]:
             keep_set(tree, node, feature, categories)
-        here.missing_left = missing_left if _holds_missing(samples.cells, bins, feature) else -1
+        here.missing_left = missing_left if holds_missing(samples.cells, bins, feature) else -1
         here.turn = np.inf
         if turn < totals.n_ranks:
             here.turn = numbers.target[numbers.first[turn]]
