@@ -7,7 +7,7 @@ VERSIONS := 3.11-oldest 3.12-newest 3.13-newest
 
 # What `make test-interpreted` runs.
 INTERPRETED := tests/grow/test_boosting.py::test_every_split_is_the_best \
-    tests/grow/test_boosting.py::test_certified_sums_are_those_of_enumeration tests/grow/test_categories.py tests/grow/test_chen.py tests/grow/test_split.py \
+    tests/grow/test_boosting.py::test_certified_sums_are_those_of_enumeration tests/grow/test_categories.py tests/grow/test_chen.py tests/grow/test_regression.py tests/grow/test_split.py \
     tests/kernels/test_histograms.py tests/kernels/test_scanning.py tests/kernels/test_sorting.py tests/ensemble/test_reachable.py \
     tests/verification/test_ask.py tests/verification/test_boxes.py tests/verification/test_missing.py::TestOneTree \
     tests/verification/test_one_tree.py tests/verification/test_search_faults.py tests/verification/test_single_moves.py \

@@ -26,6 +26,8 @@ BARS = {
     "first fit and evaluate of one tree": 8.0,
     "first fit with categories": None,
     "first fit on bins": 6.0,
+    "first fit of a regression tree": 6.0,
+    "first fit of a regression tree on bins": 6.0,
     "first verify of 100 trees of XGBoost": 15.0,
 }
 COMMAND_BAR = 0.4
@@ -74,7 +76,8 @@ def prepare(question: str) -> Callable[[], Any]:
     def fit() -> None:
         import hardwood
 
-        model = hardwood.RobustTreeClassifier(threat=0.02, max_depth=8, n_jobs=1)
+        kind = hardwood.RobustTreeRegressor if "regression" in question else hardwood.RobustTreeClassifier
+        model = kind(threat=0.02, max_depth=8, n_jobs=1)
         if "categories" in question:
             X[:, 0] = (10 * X[:, 0]).round()
             model.set_params(threat=[{0: [1, 2]}] + [0.02] * 9, categorical_features=[0])

@@ -156,6 +156,11 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
         self._keep_oob(problem, forest)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self.criterion == "squared_error"
+        return tags
+
     def _keep_oob(self, problem: RegressionProblem, forest: ForestOptions) -> None:
         """Store how the trees fare on rows that they have not seen, or forget it."""
         forget_oob(self, "oob_prediction_")

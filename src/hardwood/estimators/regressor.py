@@ -11,7 +11,7 @@ from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options, check_max_bins
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.regression import ERRORS, RegressionProblem, grow_regression
-from hardwood.grow.regression_bins import ALL_ENDS, AUTO_REGRESSION_ROWS
+from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
 from hardwood.refinement.worst_case_leaves import refit_leaves
 
 
@@ -180,7 +180,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         max_bins, squared = check_max_bins(self.max_bins), self.criterion == "squared_error"
         needs_bins = problem.schema.accepts_missing or bool(problem.schema.categorical)
         if max_bins == "exact":
-            return ALL_ENDS if needs_bins else None
+            return None
         if max_bins == "auto":
             return MOST_BINS if needs_bins or (squared and len(problem.X) > AUTO_REGRESSION_ROWS) else None
         if not squared:

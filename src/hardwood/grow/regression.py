@@ -23,7 +23,7 @@ from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
-from hardwood.grow.regression_bins import encode_roster, grow_on_bins, read_left_sets
+from hardwood.grow.regression_bins import ALL_ENDS, encode_roster, grow_on_bins, read_left_sets
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
 from hardwood.table import Schema
@@ -56,7 +56,13 @@ class GrownTree(NamedTuple):
 
 
 def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> GrownTree:
-    """Grow one robust regression tree; `reach` is what the problem's threat means for its table."""
+    """Grow one robust regression tree; `reach` is what the problem's threat means for its table.
+
+    The exact grower takes numbers only: if there is more, every threshold means bins for all ends of reach.
+    """
+    max_bins = options.max_bins
+    if max_bins is None and (problem.schema.categorical or problem.schema.accepts_missing):
+        max_bins = ALL_ENDS
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     weights, units = weigh_roster(roster, problem.sample_weight)
     # Numbers of moderate size, so that squares do not overflow: a power of two changes no bit of them.
@@ -66,12 +72,12 @@ def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptio
     limits = _make_limits(options, float(roster.weight.sum()), unit)
     left_sets: dict[int, np.ndarray] = {}
     with hire(options.n_threads) as workers:
-        if options.max_bins is None:
+        if max_bins is None:
             samples = sort_ends(problem.X, reach, roster, workers)
             nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
             threshold = find_thresholds(nodes, problem.X, reach, roster)
         else:
-            coded = encode_roster(problem.X, reach, roster, options.max_bins, workers)
+            coded = encode_roster(problem.X, reach, roster, max_bins, workers)
             grown = grow_on_bins(coded, weights, target, units, limits, options.seed)
             nodes, threshold, left_sets = grown.nodes, grown.nodes["threshold"], read_left_sets(grown, problem.schema)
     tree = _harvest(nodes, threshold, left_sets, problem, unit, units.weight)

@@ -58,7 +58,7 @@ def rank(order, start, end, weights, numbers, mean, error):
     `order` has them by their numbers, ascending. `error` is the sum of their absolute distances from the mean.
     """
     target, value, height = numbers.target, numbers.value, numbers.height
-    scale = math.ldexp(1.0, int64(SUM_BITS) - math.frexp(error)[1])
+    scale = math.ldexp(1.0, SUM_BITS - math.frexp(error)[1])
     weight_sum, value_sum, rows_sum, size = int64(0), int64(0), int64(0), int64(0)
     n_ranks, before = int64(0), target[uint64(order[start] & ID_MASK)]
     for i in range(start, end):
