@@ -272,3 +272,17 @@ def test_progress() -> None:
 def test_wrong_parameters(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         RobustForestClassifier(**options).fit(*make_rows())
+
+
+def test_regression_forests_take_categories_and_missing_values() -> None:
+    """They used to refuse both, though their trees take them."""
+    generator = np.random.default_rng(0)
+    town = generator.choice(["A", "B", "C"], 200)
+    X = pd.DataFrame({"town": pd.Categorical(town), "x": generator.random(200)})
+    X.loc[::9, "x"] = np.nan
+    y = np.where(town == "B", 5.0, 1.0) + np.nan_to_num(X["x"].to_numpy())
+    for max_bins in (255, "exact"):
+        forest = RobustForestRegressor({"x": 0.05}, n_estimators=5, max_bins=max_bins, random_state=0).fit(X, y)
+        assert forest.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="column 'town' is categorical"):
+        RobustForestRegressor(criterion="absolute_error", n_estimators=2).fit(X, y)
