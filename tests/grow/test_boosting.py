@@ -20,7 +20,7 @@ from hardwood import (
     load_dataset,
     verify,
 )
-from hardwood._kernels.grow.boosting import NODE
+from hardwood._kernels.grow.boosting_tree import NODE
 from hardwood.grow.boosting import BoostedTree, Booster, BoostingOptions
 from hardwood.grow.codes import CodedTable, encode_table
 from hardwood.grow.losses import CertifiedLoss, LogisticLoss, SoftmaxLoss, SquaredLoss

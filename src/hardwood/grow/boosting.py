@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardwood._kernels.grow import boosting as kernels
+from hardwood._kernels.grow import boosting_tree
 from hardwood._kernels.grow.boosting_categories import make_categories
 from hardwood._kernels.grow.boosting_splits import SplitRule
 from hardwood.grow.codes import CodedTable
@@ -58,7 +59,7 @@ class BoostingOptions:
 class BoostedTree:
     """One tree as it was grown, for one of the outputs."""
 
-    nodes: np.ndarray  # `_kernels.grow.boosting.NODE`
+    nodes: np.ndarray  # `_kernels.grow.boosting_tree.NODE`
     set_left: np.ndarray  # bool (node, category)
     output: int
 
@@ -114,8 +115,8 @@ class Booster:
         n_nodes = 2 ** (depth + 1) - 1
         n_slots = depth + 2
         n_categories = 0 if table.categories is None else int(table.categories.n_categories.max())
-        self._tree = kernels.BoostedTree(
-            nodes=np.zeros(n_nodes, dtype=kernels.NODE),
+        self._tree = boosting_tree.BoostedTree(
+            nodes=np.zeros(n_nodes, dtype=boosting_tree.NODE),
             left_of=np.zeros((n_nodes, table.width), dtype=bool),
             right_of=np.zeros((n_nodes, table.width), dtype=bool),
             set_left=np.zeros((n_nodes, n_categories), dtype=bool),
@@ -166,7 +167,7 @@ class Booster:
             options.l2, options.min_child_weight, options.min_gain, options.max_depth, options.ordered, gradient_unit,
             hessian_unit,
         )  # fmt: skip
-        rows = kernels.GradientRows(
+        rows = boosting_tree.GradientRows(
             codes=table.codes,
             group=derivatives.group,
             gradients=np.column_stack([gradient, np.maximum(hessian, 1)]),
@@ -193,7 +194,7 @@ class Booster:
         root["end"], root["value"] = len(rows), 0.0
         root["lower"], root["upper"] = -np.inf, np.inf
 
-    def _draw_columns(self) -> kernels.CodeColumns:
+    def _draw_columns(self) -> boosting_tree.CodeColumns:
         """Return the columns of all features, or of some drawn at random."""
         columns, n_features = self._table.columns, self._options.max_features
         if n_features == len(columns.features):

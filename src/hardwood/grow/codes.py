@@ -10,8 +10,8 @@ import numpy as np
 
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow.binning import encode
-from hardwood._kernels.grow.boosting import CodeColumns
 from hardwood._kernels.grow.boosting_categories import Categories, make_categories
+from hardwood._kernels.grow.boosting_tree import CodeColumns
 from hardwood.grow.bins import BLOCK_ROWS, SAMPLE_ROWS, Bins, draw_rows, find_gaps, halve, make_guide
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach

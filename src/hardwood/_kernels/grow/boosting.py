@@ -15,72 +15,13 @@ the left, so that entries and histograms are stacks. In ordered mode no row goes
 The caller (`grow/boosting.py`) owns all arrays.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy import int64, uint32, uint64
 
-from hardwood._kernels.compiling import inner, kernel, record_type
+from hardwood._kernels.compiling import inner, kernel
 from hardwood._kernels.grow.boosting_categories import find_open, scan_categories, take_set, write_sides
 from hardwood._kernels.grow.boosting_splits import Node, Split, clip, find_middle, judge, scan_hidden, scan_numbers
-
-NODE = record_type(
-    [
-        ("feature", np.int64),  # -1 in leaves
-        ("cut", np.int64),  # of numbers: the last code on the left
-        ("direction", np.int64),  # 1: the left value is the lower one, -1: the higher one
-        ("missing_left", np.bool_),
-        ("left", np.int64),  # the right child is the next node; -1 in leaves
-        ("parent", np.int64),
-        ("depth", np.int64),
-        ("value", np.float64),  # what the split above gives it, which is what it predicts if it is a leaf
-        ("cover", np.float64),  # the sum of hessians that this value was made of
-        ("gain", np.float64),
-        ("lower", np.float64),  # what values below it are kept within
-        ("upper", np.float64),
-        ("gradient", np.int64),  # sums over all rows that can reach it
-        ("hessian", np.int64),
-        ("start", np.int64),  # its rows are entries[start:end]
-        ("end", np.int64),
-        ("slot", np.int64),  # where its histogram is; -1: nowhere
-    ]
-)
-
-
-class GradientRows(NamedTuple):
-    """The training rows, and what the certified loss says about them."""
-
-    codes: np.ndarray  # uint8 or uint16 (row, column)
-    group: np.ndarray  # uint8 per row: 0 if a lower value hurts it, 1 if a higher one does
-    gradients: np.ndarray  # int64 (row, 2): gradient and hessian in fixed point
-    entries: np.ndarray  # uint32: rows, node by node
-    spill: np.ndarray  # uint32 per row: scratch
-
-
-class CodeColumns(NamedTuple):
-    """Where the codes of a feature are, where they are counted, and what they mean."""
-
-    columns: np.ndarray  # int64 (feature, end): the columns of codes of lo and hi, one and the same for one code
-    n_codes: np.ndarray  # int64 per feature; the code of a missing value is the next one
-    first: np.ndarray  # int64 (feature, 4): the first cells of its histograms, see `grow/codes.py`
-    hides: np.ndarray  # bool per feature: whether an attacker can blank or fill in its values
-    counted: np.ndarray  # int64: the columns that are counted
-    offset: np.ndarray  # int64 (group, column): the first cell where rows of a group are counted
-    features: np.ndarray  # int64: the features that are tried
-    thresholds: np.ndarray  # float64 (feature, threshold)
-
-
-class BoostedTree(NamedTuple):
-    """A tree while it grows."""
-
-    nodes: np.ndarray  # NODE
-    left_of: np.ndarray  # bool (node, code of lo): whether a row can go left
-    right_of: np.ndarray  # bool (node, code of hi): whether a row can go right
-    set_left: np.ndarray  # bool (node, category): the left set
-    cells: np.ndarray  # int64 (slot, 2 * cell): gradient and hessian
-    free: np.ndarray  # int64: how many slots are free, and which
-    stack: np.ndarray  # int64: nodes that wait
-    directions: np.ndarray  # int8 per feature, in ordered mode: the direction of all its splits; 0: none so far
+from hardwood._kernels.grow.boosting_tree import BLOCKED, FRESH, find_interval, find_state
 
 
 @inner
@@ -119,47 +60,6 @@ def _give_slot_back(tree, slot):
 
 
 @inner
-def _find_interval(nodes, node, feature, n_thresholds):
-    """Between which thresholds of a feature a node lies: (the first inside, the first that is not)."""
-    begin, end = int64(0), n_thresholds
-    above = nodes[node].parent
-    while above >= 0:
-        here = nodes[above]
-        if here.feature == feature:
-            if here.left == node:
-                end = here.cut if here.cut < end else end
-            else:
-                begin = here.cut + 1 if here.cut >= begin else begin
-        node = above
-        above = here.parent
-    return begin, end
-
-
-ASKED, FRESH, BLOCKED = 0, 1, 2
-
-
-@inner
-def _find_state(nodes, node, feature):
-    """Whether splits above have asked for a feature, and whether its missing values have come along.
-
-    FRESH: none has. ASKED: one has, and missing values went elsewhere, so those who can hide a value are there with it
-    or not at all. BLOCKED: missing values have come along; whether somebody is there with a value then depends on both
-    of its ends, which no code says: the feature is not asked for again.
-    """
-    state = int64(FRESH)
-    above = nodes[node].parent
-    while above >= 0:
-        here = nodes[above]
-        if here.feature == feature:
-            if here.missing_left != (here.left == node):
-                return int64(ASKED)
-            state = int64(BLOCKED)
-        node = above
-        above = here.parent
-    return state
-
-
-@inner
 def _find_split(columns, categories, rule, tree, node):
     """Find the best split of a node by its histogram."""
     here = tree.nodes[node]
@@ -173,7 +73,7 @@ def _find_split(columns, categories, rule, tree, node):
         n_codes, first, second = columns.n_codes[feature], columns.first[feature, 0], columns.first[feature, 1]
         hides, fresh = columns.hides[feature], True
         if hides:
-            state = _find_state(tree.nodes, node, feature)
+            state = find_state(tree.nodes, node, feature)
             if state == BLOCKED:
                 continue
             fresh = state == FRESH
@@ -183,7 +83,7 @@ def _find_split(columns, categories, rule, tree, node):
                 cells, (first, second), n_codes, hides, fresh, feature, whole, rule, categories, best
             )
             continue
-        begin, end = _find_interval(tree.nodes, node, feature, n_codes - 1)
+        begin, end = find_interval(tree.nodes, node, feature, n_codes - 1)
         if hides:
             firsts = (first, second, columns.first[feature, 2], columns.first[feature, 3])
             for direction in (int64(1), int64(-1)):
@@ -219,7 +119,7 @@ def _write_split(columns, categories, tree, node, best):
     n_codes, first, second = columns.n_codes[feature], columns.first[feature, 0], columns.first[feature, 1]
     left_of, right_of = tree.left_of[node], tree.right_of[node]
     hides = columns.hides[feature]
-    fresh = not hides or _find_state(tree.nodes, node, feature) == FRESH
+    fresh = not hides or find_state(tree.nodes, node, feature) == FRESH
     left_is_heavier = 2 * best.left_hessian >= here.hessian
     missing_left = best.missing_left if fresh and _has_missing(columns, tree, node, feature) else left_is_heavier
     here.feature, here.direction, here.missing_left = feature, best.direction, missing_left
@@ -239,7 +139,7 @@ def _write_split(columns, categories, tree, node, best):
         shift = n_codes + 1
         high = columns.first[feature, 3 if best.direction > 0 else 2]
     if cut < n_codes - 1:  # else all numbers go left, and what is missing goes right
-        _, end = _find_interval(tree.nodes, node, feature, n_codes - 1)
+        _, end = find_interval(tree.nodes, node, feature, n_codes - 1)
         cut = find_middle(cells, low, high, shift, columns.thresholds[feature], cut, end)
     here.cut = cut
     for code in range(n_codes):
