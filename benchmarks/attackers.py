@@ -7,6 +7,7 @@ call and row by row.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200, help="that are asked about in one call")
     parser.add_argument("--singles", type=int, default=50, help="that are asked about one by one")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     X, y = make_table(3000)
     threats = make_threats()
@@ -100,8 +101,10 @@ def main() -> None:
                 verify(ensemble, rows[i : i + 1], labels[i : i + 1], threat, time_limit=10.0)
 
         status = {name: ask_at_once(threat).status for name, threat in threats.items()}  # and compiles
-        at_once = fastest_cpu_seconds({k: lambda t=t: ask_at_once(t) for k, t in threats.items()}, arguments.repeats)
-        singly = fastest_cpu_seconds({k: lambda t=t: ask_singly(t) for k, t in threats.items()}, arguments.repeats)
+        tasks = {name: partial(ask_at_once, threat) for name, threat in threats.items()}
+        at_once = fastest_cpu_seconds(tasks, arguments.repeats, calls=5)
+        tasks = {name: partial(ask_singly, threat) for name, threat in threats.items()}
+        singly = fastest_cpu_seconds(tasks, arguments.repeats)
         for name in threats:
             records.append({
                 "model": model_name,

@@ -111,8 +111,10 @@ def see_domains(within: Within, matrix: np.ndarray, schema: Schema, ruled: Colle
         keys = [schema.key(j) for j in range(schema.n_features) if schema.categories[j] is None]
         everywhere: dict[Label, Any] = {key: within for key in keys if str(key) not in ruled}
         return see_domains(everywhere, matrix, schema, ruled)
+    if not any(map(_is_unseen, within.values())):
+        return within
     seen = {column: _see_domain(domain, column, matrix, schema) for column, domain in within.items()}
-    return {column: domain for column, domain in seen.items() if domain is not None} if seen != within else within
+    return {column: domain for column, domain in seen.items() if domain is not None}
 
 
 def _see_domain(domain: Any, column: Label, matrix: np.ndarray, schema: Schema) -> Any:
@@ -184,10 +186,12 @@ def check_rows(matrix: np.ndarray, schema: Schema, whole: np.ndarray | None, wit
     """Refuse rows with values that do not exist: the first is named. A missing value is no such value."""
     if whole is not None:
         part = matrix[:, whole]
-        _refuse((part != np.floor(part)) & ~np.isnan(part), np.flatnonzero(whole), matrix, schema, "whole_numbers")
+        if not (part == np.floor(part)).all():
+            _refuse((part != np.floor(part)) & ~np.isnan(part), np.flatnonzero(whole), matrix, schema, "whole_numbers")
     if within is not None:
         outside = (matrix < within[0]) | (matrix > within[1])
-        _refuse(outside, np.arange(schema.n_features), matrix, schema, "within")
+        if outside.any():
+            _refuse(outside, np.arange(schema.n_features), matrix, schema, "within")
 
 
 def _refuse(bad: np.ndarray, columns: np.ndarray, matrix: np.ndarray, schema: Schema, option: str) -> None:

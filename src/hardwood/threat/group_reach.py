@@ -100,7 +100,8 @@ class GroupReach:
 
         moves : which rows can be moved at all.
         """
-        before, after = self.read_codes(X), self.read_codes(X_adv)
+        codes = self.read_codes(np.concatenate([X, X_adv]))
+        before, after = codes[: len(X)], codes[len(X) :]
         inside = (before == after) & (before >= 0)
         for k in np.flatnonzero(~inside.all(axis=0)).tolist():
             changed = self.allowed[k][before[:, k], after[:, k]] & moves

@@ -274,8 +274,8 @@ class Reach:
         inside = (lo <= X_adv) & (X_adv <= hi)
         if self.whole is not None:
             inside &= ~self.whole | (X_adv == np.floor(X_adv))
-        if inside.all() and not self.categorical and self.groups is None:
-            return np.ones(len(X), dtype=bool)  # the rule, and nothing is missing: comparisons with NaN are false
+        if not self.categorical and inside.all():  # the rule, and nothing is missing: comparisons with NaN are false
+            return inside[:, 0] if self.groups is None else self.groups.contains(X, X_adv, self.attacks[class_index])
         is_missing = np.isnan(X), np.isnan(X_adv)
         inside |= is_missing[0] & is_missing[1]
         is_known = ~(is_missing[0] | is_missing[1])
@@ -312,17 +312,18 @@ class Reach:
 
         What is said of a category that is missing means nothing.
         """
+        if not self.categorical:
+            return np.empty((len(X), 0), dtype=bool)
         columns = []
-        for j in self.categorical:
+        for own, j in zip(read_codes(X[:, self.categorical]).T, self.categorical, strict=True):
             allowed = self.categories[j]
             assert allowed is not None
-            own = read_codes(X[:, j])
             codes = allowed[own]
             if not self._all_attack:
                 stay = np.eye(len(allowed), dtype=bool)[own]
                 codes = np.where(self.attacks[class_index][:, None], codes, stay)
             columns.append(codes)
-        return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
+        return np.concatenate(columns, axis=1)
 
     def pack_categories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the category matrices for kernels: all in a row, where each starts, and its size (0 = numerical)."""
@@ -331,9 +332,9 @@ class Reach:
         return np.concatenate([m.ravel() for m in matrices]), np.cumsum(count**2) - count**2, count
 
 
-def read_codes(column: np.ndarray) -> np.ndarray:
-    """Return the codes of a categorical column as integers; 0 where one is missing."""
-    return np.where(np.isnan(column), 0.0, column).astype(np.intp)
+def read_codes(values: np.ndarray) -> np.ndarray:
+    """Return the codes of categorical columns as integers; 0 where one is missing."""
+    return np.where(np.isnan(values), 0.0, values).astype(np.intp)
 
 
 def round_distances(distance: np.ndarray, whole: np.ndarray) -> np.ndarray:

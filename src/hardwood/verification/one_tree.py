@@ -45,9 +45,10 @@ def decide(
         answers.lower[rows] = answers.upper[rows] = margin[worst]
         answers.status[rows] = np.where(tree.node_class[leaf] != class_index[rows], FOUND, NONE)
         found = np.flatnonzero((answers.status[rows] == FOUND) & ~own[rows])
-        answers.example[rows][found] = find_nearest(
-            boxes, leaf[found], matrix[rows][found], class_index[rows][found], reach
-        )
+        if len(found):
+            answers.example[rows][found] = find_nearest(
+                boxes, leaf[found], matrix[rows][found], class_index[rows][found], reach
+            )
 
     boxes = find_boxes(tree)
     interrupted = _go_through(tree, matrix, class_index, reach, answer, progress)
@@ -194,13 +195,14 @@ def find_nearest(
     """
     above = find_above(boxes.low[leaf], reach.whole)
     point = np.minimum(np.maximum(matrix, above), boxes.high[leaf])
-    first = 0
-    open_codes = reach.open_codes(matrix, class_index)
-    for feature in reach.categorical:
+    if not reach.categorical:
+        return point
+    first, each, codes_before = 0, np.arange(len(leaf)), matrix[:, reach.categorical]
+    is_missing, open_codes = np.isnan(codes_before), reach.open_codes(matrix, class_index)
+    for k, (feature, own) in enumerate(zip(reach.categorical, read_codes(codes_before).T, strict=True)):
         codes = boxes.allowed[feature][leaf]
         codes = codes & open_codes[:, first : first + codes.shape[1]]
         first += codes.shape[1]
-        own = read_codes(matrix[:, feature])
-        stays = codes[np.arange(len(codes)), own] | np.isnan(matrix[:, feature])
-        point[:, feature] = np.where(stays, matrix[:, feature], codes.argmax(axis=1))
+        stays = codes[each, own] | is_missing[:, k]
+        point[:, feature] = np.where(stays, codes_before[:, k], codes.argmax(axis=1))
     return point
