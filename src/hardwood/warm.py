@@ -67,6 +67,16 @@ def _warm_many_classes() -> None:
             RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], weight)
 
 
+def _warm_missing() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    # Codes of one byte, and of two for as many ends of reach as a table of some hundred rows has.
+    for X in (_X, np.arange(400.0)[:, None]):
+        X, y = np.vstack([X, np.full((1, X.shape[1]), np.nan)]), np.arange(len(X) + 1) % 2
+        for weight in (None, np.ones(len(X))):
+            RobustTreeClassifier(threat=0.1, max_depth=2).fit(X, y, weight)
+
+
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.grow.exact import LARGE_NODE
@@ -187,6 +197,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "binned": _warm_binned,
         "regression": _warm_regression,
         "many classes": _warm_many_classes,
+        "missing values": _warm_missing,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "boosting": _warm_boosting,
@@ -208,10 +219,10 @@ def warm_up(*work: str) -> None:
     Parameters
     ----------
     *work : str
-        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "many classes", "regression",
-        "threads" (two classes exactly, by several threads), "categories", "boosting", "chen", "treant" (other ways to
-        fit), "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
-        (attacks), "rules" (threats with costs). By default, everything.
+        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "many classes", "missing values",
+        "regression", "threads" (two classes exactly, by several threads), "categories", "boosting", "chen", "treant"
+        (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking,
+        evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from hardwood import (
     load_dataset,
     verify,
 )
-from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.parameters import check_grow_options, read_monotonic
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.table import Schema
@@ -186,3 +186,62 @@ class TestCategories:
         threat = ThreatModel({"color": {"red": ["blue"]}}, blank=["color"])
         robust = RobustTreeClassifier(threat, max_depth=1).fit(table[["color"]], y)
         assert robust.ensemble_.schema.accepts_missing
+
+
+class TestMonotone:
+    @settings(max_examples=60, deadline=None)
+    @given(problems(), st.lists(st.sampled_from([-1, 0, 1, 1]), min_size=3, max_size=3))
+    def test_every_split_is_the_best_that_keeps_the_order(self, problem: tuple, directions: list[int]) -> None:
+        """For Gini impurity, whose answer of the attacker is one; with missing values that nobody blanks or fills."""
+        model, X, y, weight, schema = problem
+        schema = Schema(schema.n_features, None, (None,) * schema.n_features, True)
+        model = RobustTreeClassifier(0.5, monotonic_cst=directions[: schema.n_features])
+        threat = ThreatModel(0.5)
+        y = np.minimum(y, 1)
+        reach = threat.resolve(schema, [0, 1])
+        options = check_grow_options(model, len(X), schema.n_features)
+        options = replace(options, monotonic=read_monotonic(model.monotonic_cst, schema))
+        table = Problem(X, y, weight, np.ones(2), schema, np.arange(2), threat)
+        tree = grow_tree(table, reach, options)
+        row_weight = np.ones(len(X)) if weight is None else weight
+        samples = missing_splits.make_samples(X, y, row_weight, reach, 2)
+        missing_splits.check_order(tree, samples, "gini", missing_splits.Order(tuple(model.monotonic_cst)))
+
+    @pytest.mark.parametrize("threat", [None, 0.05])
+    def test_predictions_are_monotone(self, threat: float | None) -> None:
+        generator = np.random.default_rng(0)
+        X = generator.random((400, 3))
+        y = (np.sin(9 * X[:, 0]) + X[:, 1] - X[:, 2] + 0.5 * generator.normal(size=400) > 0.3).astype(int)
+        tree = RobustTreeClassifier(threat, monotonic_cst=[1, 0, -1]).fit(X, y)
+        assert tree.get_n_leaves() > 10
+        rows = generator.random((300, 3))
+        for feature, direction in ((0, 1), (2, -1)):
+            moved = rows.copy()
+            moved[:, feature] += generator.random(300)
+            rise = tree.predict_proba(moved)[:, 1] - tree.predict_proba(rows)[:, 1]
+            assert (direction * rise >= 0.0).all()
+        free = RobustTreeClassifier(threat).fit(X, y)
+        assert (np.diff(free.predict_proba(np.linspace(0, 1, 99)[:, None] * [1.0, 0, 0])[:, 1]) < 0.0).any()
+
+    def test_by_name(self) -> None:
+        table = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "size": [1.0, 1.0, 2.0, 2.0]})
+        tree = RobustTreeClassifier(monotonic_cst={"age": -1, "size": -1}).fit(table, [0, 0, 1, 1])
+        assert tree.get_n_leaves() == 1
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"monotonic_cst": [1]}, "expected 2 numbers"),
+            ({"monotonic_cst": [1, 2]}, "2 for feature 1: expected 1, 0 or -1"),
+            ({"monotonic_cst": {"x": 1}}, "there is no column 'x'"),
+            ({"monotonic_cst": [0, 1], "categorical_features": [1]}, "feature 1 is categorical"),
+            ({"monotonic_cst": [0, 1], "attacker": "chen"}, "attacker='chen': with monotonic_cst"),
+            ({"monotonic_cst": [0, 1], "refine": "alternate"}, "refine='alternate': with monotonic_cst"),
+        ],
+    )
+    def test_refusals(self, options: dict[str, Any], message: str) -> None:
+        X = [[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
+        with pytest.raises(ValueError, match=message):
+            RobustTreeClassifier(**options).fit(X, [0, 1, 1])
+        with pytest.raises(ValueError, match="for two classes only, and y has 3"):
+            RobustTreeClassifier(monotonic_cst=[1, 0]).fit(X, [0, 1, 2])

@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
-from reference.many_classes import robust_gain
+from reference.many_classes import answer, robust_gain
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -126,6 +126,69 @@ def list_splits(samples: Samples, feature: int) -> Iterator[Split]:
         ends = np.concatenate([samples.low[:, feature], samples.high[:, feature]])
         for threshold in [*np.unique(ends[np.isfinite(ends)]), LARGEST]:
             yield Split(feature, float(threshold), missing_left)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Features with which the share of class 1 must not fall (1) or rise (-1), and its bounds in a node."""
+
+    directions: tuple[int, ...]
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    def allows(self, feature: np.ndarray, move: np.ndarray, total: np.ndarray, slack: float) -> np.ndarray:
+        """Whether splits that leave `move` on the left, (split, class), keep the order; up to a slack."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            left, right = (part[..., 1] / part.sum(axis=-1) for part in (move, total - move))
+            rises = (right - left) * np.array(self.directions)[feature]
+            low, high = np.minimum(left, right), np.maximum(left, right)
+            return (low >= self.lower - slack) & (high <= self.upper + slack) & (rises >= -slack)
+
+    def part(self, feature: int, left: float, right: float, went_left: bool) -> Order:
+        """The order in a child whose feature splits the node into these shares."""
+        direction = self.directions[feature]
+        if direction == 0:
+            return self
+        is_low = went_left == (direction > 0)
+        middle = 0.5 * (left + right)
+        return replace(self, upper=middle) if is_low else replace(self, lower=middle)
+
+
+def best_ordered_gain(samples: Samples, turns: list[Turn], criterion: str, order: Order) -> float:
+    """The best robust gain of a node of two classes over all splits that clearly keep an order."""
+    total = samples.add_up(np.ones(len(samples.label)))
+    splits = [split for feature in range(samples.low.shape[1]) for split in list_splits(samples, feature)]
+    measured = [measure_split(samples, turns, split) for split in splits]
+    least, most = (np.array(part) for part in zip(*measured, strict=True))
+    total = np.broadcast_to(total, least.shape)
+    gains = robust_gain(criterion, least, most, total)
+    feature = np.array([split.feature for split in splits])
+    allowed = order.allows(feature, answer(criterion, least, most, total), total, -1e-9)
+    return float(gains[allowed].max(initial=0.0))
+
+
+def check_order(tree: TreeEnsemble, samples: Samples, criterion: str, order: Order) -> None:
+    """Raise AssertionError unless every split of a tree keeps the order, and none that clearly does is better."""
+    stack: list[tuple[int, Samples, list[Turn], Order]] = [(0, samples, [], order)]
+    while stack:
+        at, node, turns, here = stack.pop()
+        total = node.add_up(np.ones(len(node.label)))
+        best, noise = best_ordered_gain(node, turns, criterion, here), 1e-10 * total.sum()
+        feature = int(tree.feature[at])
+        if feature < 0:
+            assert best <= noise, f"leaf {at} could gain {best}"
+            continue
+        split = Split(feature, float(tree.threshold[at]), bool(tree.missing_left[at]))
+        least, most = measure_split(node, turns, split)
+        assert float(robust_gain(criterion, least, most, total)) >= best * (1.0 - 1e-8) - noise
+        left, right = (tree.value[child] * tree.cover[child] for child in (tree.left[at], tree.right[at]))
+        assert here.allows(np.array(feature), left, left + right, 1e-9)
+        goes_left = _send(node, turns, split, left)
+        shares = left[1] / left.sum(), right[1] / right.sum()
+        for child, members in ((tree.right[at], ~goes_left), (tree.left[at], goes_left)):
+            went_left = bool(child == tree.left[at])
+            below = here.part(feature, *shares, went_left)
+            stack.append((int(child), node[members], [*turns, Turn(split, went_left)], below))
 
 
 def best_gain(samples: Samples, turns: list[Turn], criterion: str) -> float:

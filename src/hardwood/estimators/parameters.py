@@ -1,7 +1,7 @@
 """Checking the parameters that robust estimators share, and turning them into numbers."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,6 +12,7 @@ from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.criteria import CRITERIA
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
+from hardwood.table import Schema
 from hardwood.threads import count_threads
 
 
@@ -75,6 +76,31 @@ def check_max_bins(value: Any) -> int | str:
     if is_integer(value) and 2 <= value <= MOST_BINS:
         return int(value)
     raise ValueError(f"max_bins={value!r}: expected 'auto', 'exact' or an integer from 2 to {MOST_BINS}")
+
+
+def read_monotonic(monotonic_cst: Any, schema: Schema) -> np.ndarray | None:
+    """Return 1, 0 or -1 for every feature; None if no feature is monotone."""
+    if monotonic_cst is None:
+        return None
+    if isinstance(monotonic_cst, Mapping):
+        positions = {str(schema.key(j)): j for j in range(schema.n_features)}
+        given = np.zeros(schema.n_features, dtype=object)
+        for key, value in monotonic_cst.items():
+            if str(key) not in positions:
+                raise ValueError(f"monotonic_cst: there is no column {key!r}")
+            given[positions[str(key)]] = value
+    else:
+        given = np.asarray(monotonic_cst, dtype=object)
+        if given.shape != (schema.n_features,):
+            raise ValueError(
+                f"monotonic_cst={monotonic_cst!r}: expected {schema.n_features} numbers, one per feature, or a dict"
+            )
+    for j, value in enumerate(given.tolist()):
+        if not (is_integer(value) and value in (-1, 0, 1)):
+            raise ValueError(f"monotonic_cst: {value!r} for feature {schema.key(j)!r}: expected 1, 0 or -1")
+        if value and schema.categories[j] is not None:
+            raise ValueError(f"monotonic_cst: feature {schema.key(j)!r} is categorical, which has no order; expected 0")
+    return given.astype(np.int64) if given.any() else None
 
 
 def read_seed(random_state: Any) -> int:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins
+from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import hides, read_problem
 from hardwood.grow.bins import AUTO_ROWS, MOST_BINS, SHARES_ROWS
@@ -70,6 +70,10 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         as many bins, quantiles of the ends of the rows' reach; what the attacker can do at each of them is still exact,
         and a large table takes a fraction of the time. "auto": 255 bins for more than 100,000 rows, exact up to that
         many, and for attackers other than "groot". Categories have a bin each.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For two classes, 1 for each feature with which the probability of the second class must not fall, -1 for those
+        with which it must not rise, 0 for others, as in scikit-learn; or a dict of columns. Splits that would violate
+        it are passed over, and what one split orders stays in order below it. Missing values are in no order.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -136,12 +140,19 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     of their numbers. Up to that size the tree does not depend on the order of the rows, and it never depends on
     threads. A threshold is moved to the middle of the bins behind it that are empty in its node.
 
+    *Missing values.* If the table has some, or the threat says that the attacker makes or fills them (`blank`, `fill`),
+    the tree takes missing values later, too. A split of a feature of which values are missing in its node sends them to
+    the side that is better under attack, or parts them from all others; elsewhere they go where more of the training
+    weight went. Such trees are grown on bins, by default of as many as there are ends of reach.
+
     *Categories.* If a categorical feature cannot be moved, its best partition is a prefix of the categories in the
     order of their class share, which is found in linear time. If the feature can be moved, or if the best prefix would
     leave a child fewer rows than `min_samples_leaf`, all partitions are tried for up to 12 categories in a node (with
     "<>", those never seen count as one); beyond that a local search starts from the best prefix and moves or swaps
-    single categories while that helps: it mostly, not always, finds the best partition. A category never seen in
-    training goes to the child that received more training weight.
+    single categories while that helps: it mostly, not always, finds the best partition. For more than two classes, with
+    missing values (which are a category then) and on bins, the search starts from the prefixes in the order of each
+    class's share, and moves single categories. A category never seen in training goes to the child that received more
+    training weight.
 
     References
     ----------
@@ -175,6 +186,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         max_features: int | float | str | None = None,
         max_leaf_nodes: int | None = None,
         max_bins: int | str = "auto",
+        monotonic_cst: Any = None,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         refine: str | None = None,
@@ -197,6 +209,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.max_features = max_features
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.refine = refine
@@ -229,6 +242,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
+        options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
         if hides(problem.threat) and 0.0 < self.rho < 1.0:
             raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
         refinement = check_refinement(self, options)
@@ -262,13 +276,25 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         wanted = self.max_bins not in ("auto", "exact") or (self.max_bins == "auto" and len(X) > AUTO_ROWS)
         return isinstance(X, np.ndarray) and wanted and self.attacker == "groot" and self.refine is None
 
+    def _read_monotonic(self, schema: Schema, n_classes: int) -> np.ndarray | None:
+        """Return which features are monotone, or say why they cannot be."""
+        monotonic = read_monotonic(self.monotonic_cst, schema)
+        if monotonic is None:
+            return None
+        if n_classes > 2:
+            raise ValueError(f"monotonic_cst: for two classes only, and y has {n_classes}; leave it out")
+        for name, value, expected in (("attacker", self.attacker, "groot"), ("refine", self.refine, None)):
+            if value != expected:
+                raise ValueError(f"{name}={value!r}: with monotonic_cst, expected {expected!r}")
+        return monotonic
+
     def _choose_bins(self, schema: Schema, n_rows: int, reach: Reach) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins = check_max_bins(self.max_bins)
         if max_bins == "exact":
             return None
         if max_bins == "auto":
-            is_plain = reach.share is None and not schema.accepts_missing
+            is_plain = reach.share is None and not schema.accepts_missing and self.monotonic_cst is None
             can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_plain else SHARES_ROWS)
             return MOST_BINS if can_bin else None
         if self.attacker != "groot":

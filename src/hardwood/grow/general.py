@@ -54,10 +54,13 @@ def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins:
     group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
     tree = make_root(group, statistics, options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
-    columns = make_columns(bins, reach, categories, len(problem.classes))
-    histograms, work = make_histograms(bins, tree, limits, len(codes), categories), make_work(tree)
-    samples = make_samples(codes, group, statistics.of_samples)
-    while general_classes.grow(samples, columns, statistics.units, limits, tree, histograms, work) == general.FULL:
+    columns = make_columns(bins, reach, categories, len(problem.classes), options.monotonic)
+    histograms, work = make_histograms(bins, tree, limits, len(codes)), make_work(tree)
+    context = (make_samples(codes, group, statistics.of_samples), columns, statistics.units, limits)
+    # What is not needed is None, so that nothing is compiled for it.
+    partition = categories.make_partition() if categories.n_codes else None
+    hidden = bins.missing if bins.has_missing or columns.blank.any() or columns.fill.any() else None
+    while general_classes.grow(*context, tree, histograms, work, partition, hidden) == general.FULL:
         tree = enlarge(tree)
     return harvest_nodes(tree, statistics.units)
 
@@ -133,6 +136,7 @@ def make_root(group: np.ndarray, statistics: Statistics, seed: int, n_codes: int
     tree.sums[0], rows = sums.ravel(), sums[:, 0]
     root = tree.nodes[0]
     root["feature"] = root["left"] = root["slot"] = root["parent"] = root["missing"] = -1
+    root["lower"], root["upper"] = -np.inf, np.inf
     root["end"], root["seed"], root["count"] = len(group), seed, rows.sum() * units.rows
     root["mixed"] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
     tree.sizes[[NODES, LEAVES]] = 1
@@ -145,7 +149,7 @@ def enlarge(tree: Tree) -> Tree:
     return tree._replace(**{name: np.concatenate([old, np.zeros_like(old)]) for name, old in arrays.items()})
 
 
-def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int, categories: Categories) -> Histograms:
+def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> Histograms:
     """Make room for the histograms of as many nodes as can wait to be split, or as memory allows."""
     n_cells = bins.n_columns * bins.width * tree.sums.shape[1]
     waiting = min(limits.max_leaves if limits.best_first else limits.max_depth, n_samples) + 2
@@ -157,19 +161,30 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int, cate
         features=np.arange(len(bins.columns), dtype=np.int64),
         limits=np.empty(n_groups, dtype=np.int64),
         tally=np.empty((bins.width, tree.sums.shape[1] // n_groups), dtype=np.int64),
-        partition=categories.make_partition(),
     )
 
 
-def make_columns(bins: Bins, reach: Reach, categories: Categories, n_groups: int) -> Columns:
+def make_columns(
+    bins: Bins, reach: Reach, categories: Categories, n_groups: int, monotonic: np.ndarray | None = None
+) -> Columns:
     """Say what codes mean, and whose values can be blanked or filled in; groups are classes."""
     moves = reach.attacks
     none = np.zeros((len(bins.columns), n_groups), dtype=bool)
     blank, fill = (none if flags is None else flags[:, None] & moves for flags in (reach.blank, reach.fill))
     return Columns(
-        bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width, bins.missing, frozen(blank), frozen(fill),
-        *map(frozen, categories),
-    )  # fmt: skip
+        columns=bins.columns,
+        n_thresholds=bins.n_thresholds,
+        below=bins.below,
+        above=bins.above,
+        width=bins.width,
+        missing=bins.missing,
+        blank=frozen(blank),
+        fill=frozen(fill),
+        n_categories=frozen(categories.n_categories),
+        reach=frozen(categories.reach),
+        reach_start=frozen(categories.reach_start),
+        monotonic=frozen(np.zeros(0, dtype=np.int64) if monotonic is None else monotonic),
+    )
 
 
 def make_work(tree: Tree) -> general_ratings.Work:

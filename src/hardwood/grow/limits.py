@@ -36,6 +36,7 @@ class GrowOptions:
     n_threads: int
     attacker: str = "groot"
     max_bins: int | None = None  # of a feature; None: every threshold, by the exact grower
+    monotonic: np.ndarray | None = None  # int64 per feature: 1, 0 or -1; None: no feature is monotone
 
 
 def make_limits(options: GrowOptions, attacks: np.ndarray) -> Limits:

@@ -55,8 +55,9 @@ ATTACKERS = ("groot", "chen", "chen-greedy")
 
 def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
-    is_binned = options.max_bins is not None
-    if len(problem.classes) > 2 or problem.schema.accepts_missing or (is_binned and problem.schema.categorical):
+    is_binned, is_monotone = options.max_bins is not None, options.monotonic is not None
+    is_special = problem.schema.accepts_missing or is_monotone or (is_binned and bool(problem.schema.categorical))
+    if len(problem.classes) > 2 or is_special:
         return grow_many_classes(problem, reach, options)
     if reach.share is not None:
         _check_shares(problem, options)
@@ -99,11 +100,12 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
 
 
 def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
-    """Grow one robust tree of any number of classes, with missing values and categories: exactly, or on bins.
+    """Grow one robust tree of any number of classes, with all that the others cannot: exactly, or on bins.
 
-    With missing values or categories, exactly means on bins for all ends of reach.
+    With missing values, categories or monotone features, exactly means on bins for all ends of reach.
     """
-    if options.max_bins is None and not (problem.schema.accepts_missing or problem.schema.categorical):
+    needs_bins = problem.schema.accepts_missing or problem.schema.categorical or options.monotonic is not None
+    if options.max_bins is None and not needs_bins:
         grown = sweep_classes(problem, reach, options)
     else:
         grown = grow_classes(problem, reach, options, options.max_bins)

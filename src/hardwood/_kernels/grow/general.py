@@ -21,7 +21,7 @@ The caller (`grow/general.py`) owns all arrays. `grow` returns when the frontier
 room for more nodes (FULL): the caller enlarges the arrays and calls again.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy import int64, uint64
@@ -53,6 +53,8 @@ NODE = record_type(
         ("gain", np.float64),
         ("left", np.int64),  # the right child is the next node; -1 while unsplit
         ("parent", np.int64),
+        ("lower", np.float64),  # between which the share of class 1 has to stay, where features are monotone
+        ("upper", np.float64),
         ("depth", np.int64),
         ("start", np.int64),  # the node's samples are entries[start:end]
         ("end", np.int64),
@@ -90,6 +92,9 @@ class Columns(NamedTuple):
     n_categories: np.ndarray  # int64 per feature: with those never seen and what is missing; 0 = numerical
     reach: np.ndarray  # bool: which category can become which, a square matrix per categorical feature
     reach_start: np.ndarray  # int64 per feature: where its matrix begins
+    # int64 per feature: 1 where the share of class 1 must not fall as the feature grows, -1 where it must not rise, or
+    # 0; empty if there is no such feature.
+    monotonic: np.ndarray
 
 
 class Units(NamedTuple):
@@ -123,7 +128,6 @@ class Histograms(NamedTuple):
     features: np.ndarray  # int64: the features in the order they are tried
     limits: np.ndarray  # int64 per group: the first code of lower ends whose movable samples go right
     tally: np.ndarray  # int64 (code, statistic)
-    partition: Any  # Partition, see general_categories.py
 
 
 @inner
@@ -386,7 +390,7 @@ def make_children(tree, units, node, n_statistics):
         child.feature = -1
         child.left = -1
         child.slot = -1
-        child.parent = node
+        child.parent, child.lower, child.upper = node, here.lower, here.upper
         child.missing = -1
         child.depth = here.depth + 1
         child.seed = mix(here.seed + uint64(right + 1))
@@ -401,6 +405,25 @@ def make_children(tree, units, node, n_statistics):
 
 
 @inner
+def _find_share(sums, units, n_statistics):
+    """The share of class 1 in what a node of two classes holds."""
+    zero, one = sums[n_statistics - 1] * units.weight[0], sums[2 * n_statistics - 1] * units.weight[1]
+    return one / (zero + one)
+
+
+@inner
+def _part_bounds(tree, units, node, n_statistics, direction):
+    """Part the bounds of a node at the middle of its children's shares, if it is split by a monotone feature."""
+    if direction == 0:
+        return
+    first, second = tree.nodes[node].left, tree.nodes[node].left + 1
+    shares = _find_share(tree.sums[first], units, n_statistics) + _find_share(tree.sums[second], units, n_statistics)
+    if direction < 0:
+        first, second = second, first
+    tree.nodes[first].upper = tree.nodes[second].lower = 0.5 * shares
+
+
+@inner
 def split(samples, statistics, bins, units, limits, tree, node, histograms):
     """Split a frontier node: its children, their samples, and their histograms if one of them can be split again."""
     nodes, cells = tree.nodes, histograms.cells
@@ -412,6 +435,8 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
     )
     make_children(tree, units, node, n_statistics)
     left, right = nodes[here.left], nodes[here.left + 1]
+    if bins.monotonic.shape[0]:
+        _part_bounds(tree, units, node, n_statistics, bins.monotonic[here.feature])
     if is_open(left, limits) or is_open(right, limits):
         middle = _partition(samples, bins, here, tree.sides[node], lo, hi, histograms.limits)
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end

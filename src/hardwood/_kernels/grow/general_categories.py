@@ -15,7 +15,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, record_type
 from hardwood._kernels.grow.categories import BETTER, MAX_EXHAUSTIVE
-from hardwood._kernels.grow.general_ratings import divide, keep, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, keep, obeys, rate, weigh_classes
 
 # What a node remembers of a code, or of a category: whether a sample of it can go left or right; and whether the
 # category is on the left, and whether nobody can sit there.
@@ -122,7 +122,7 @@ def _try_set(cells, statistics, bins, feature, units, limits, here, n, base, is_
     weigh_classes(work.lows, statistics, units, work.most)
     weigh_classes(work.highs, statistics, units, work.least)
     score = rate(limits.criterion, work, n, base, best, is_fixed)
-    if not score > best * BETTER:
+    if not score > best * BETTER or not obeys(bins.monotonic, feature, here, work, n):
         return -1.0
     fewest, largest = divide(units, work, work.lows.shape[0] // work.total.shape[0])
     if fewest * units.rows < limits.min_leaf or here.count - largest * units.rows < limits.min_leaf:
@@ -134,9 +134,9 @@ def _try_set(cells, statistics, bins, feature, units, limits, here, n, base, is_
 
 @inner
 def _clear(bins, feature, partition, to_best):
-    """Make the empty set the one at hand, or the best one."""
+    """Make the empty set the one at hand, or the best one; `to_best` is 0 or 1."""
     for b in range(bins.n_categories[feature]):
-        wanted = partition.each[b].best if to_best else int64(0)
+        wanted = partition.each[b].best * to_best
         if partition.each[b].left != wanted:
             _flip(bins, feature, b, partition)
 
@@ -177,21 +177,23 @@ def _search(cells, statistics, bins, feature, units, limits, here, n, base, coun
                 change >>= 1
                 bit += 1
             _flip(bins, feature, active[bit], partition)
-            best = max(best, _try_set(*context, best, partition, work))
+            score = _try_set(*context, best, partition, work)
+            best = score if score > best else best
         return best
     for k in range(1 if n_classes == 2 else 0, n_classes):
-        _clear(bins, feature, partition, False)
+        _clear(bins, feature, partition, int64(0))
         _sort_by_share(cells, bins, feature, units, k, count, partition, work)
         for i in range(count - 1):
             _flip(bins, feature, active[i], partition)
-            best = max(best, _try_set(*context, best, partition, work))
+            score = _try_set(*context, best, partition, work)
+            best = score if score > best else best
     if best <= 0.0 or (n_classes == 2 and not chooses):
         return best
     improves = True
     while improves:
         improves = False
         for i in range(count):
-            _clear(bins, feature, partition, True)
+            _clear(bins, feature, partition, int64(1))
             _flip(bins, feature, active[i], partition)
             score = _try_set(*context, best, partition, work)
             if score > best:
@@ -213,7 +215,7 @@ def scan_categories(cells, statistics, bins, feature, units, limits, tree, node,
     work.answer[0], work.answer[1] = 0.5, 0.0
     if not best > here.gain:
         return
-    _clear(bins, feature, partition, True)
+    _clear(bins, feature, partition, int64(1))
     _measure(cells, bins, feature, partition, work)
     weigh_classes(work.lows, statistics, units, work.most)
     weigh_classes(work.highs, statistics, units, work.least)

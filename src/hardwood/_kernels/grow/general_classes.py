@@ -26,7 +26,7 @@ from hardwood._kernels.grow.general import (
 )
 from hardwood._kernels.grow.general_categories import scan_categories
 from hardwood._kernels.grow.general_missing import holds_missing, scan_hidden
-from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_classes
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
 
 
@@ -59,6 +59,8 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
             continue
+        if not obeys(bins.monotonic, feature, here, work, n):
+            continue
         fewest, largest = divide(units, work, n_statistics)
         if fewest * units.rows < limits.min_leaf or here.count - largest * units.rows < limits.min_leaf:
             continue
@@ -68,7 +70,7 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
 
 
 @inner
-def _find_split(statistics, bins, units, limits, tree, node, histograms, work):
+def _find_split(statistics, bins, units, limits, tree, node, histograms, work, partition, hidden):
     """Find a node's best split by its histogram."""
     here, features, total = tree.nodes[node], histograms.features, work.total
     n, base = weigh_classes(tree.sums[node], statistics, units, total), 0.0
@@ -81,26 +83,31 @@ def _find_split(statistics, bins, units, limits, tree, node, histograms, work):
         if here.feature >= 0 and k >= limits.max_features:
             break
         cells, feature = histograms.cells[here.slot], features[k]
-        if bins.n_categories[feature] > 0:
-            scan_categories(
-                cells, statistics, bins, feature, units, limits, tree, node, n, base, histograms.partition, work
-            )
-            continue
-        if hides(bins, feature, total.shape[0]) or holds_missing(cells, bins, feature, work.lows.shape[0]):
-            can_miss, first, last = find_span(tree, node, feature, bins.n_thresholds[feature])
-            for missing in range(0 if can_miss else -1, 2 if can_miss else 0):
-                scan_hidden(
-                    cells, statistics, bins, feature, units, limits, tree, node, (first, last), missing, n, base, work
-                )
-            continue
+        if partition is not None:  # noqa: SIM102, numba prunes what is tested alone
+            if bins.n_categories[feature] > 0:
+                scan_categories(cells, statistics, bins, feature, units, limits, tree, node, n, base, partition, work)
+                continue
+        if hidden is not None:  # noqa: SIM102
+            if hides(bins, feature, total.shape[0]) or holds_missing(cells, bins, feature, work.lows.shape[0]):
+                can_miss, first, last = find_span(tree, node, feature, bins.n_thresholds[feature])
+                span = (first, last)
+                for missing in range(0 if can_miss else -1, 2 if can_miss else 0):
+                    scan_hidden(
+                        cells, statistics, bins, feature, units, limits, tree, node, span, missing, n, base, work
+                    )
+                continue
         _scan(
             cells, statistics, bins, feature, units, limits, here, tree.takes[node], tree.left_sums[node], n, base, work
         )
 
 
-@kernel(about="the grower of trees of many classes", seconds=3.0)
-def grow(samples, bins, units, limits, tree, histograms, work):
-    """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL)."""
+@kernel(about="the grower of trees of many classes", seconds=5.0)
+def grow(samples, bins, units, limits, tree, histograms, work, partition, hidden):
+    """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
+
+    partition : scratch for categories, see general_categories.py; None if there are none: nothing is compiled for them.
+    hidden : None if no value is missing or can be blanked; or anything else.
+    """
     nodes, sizes, statistics = tree.nodes, tree.sizes, samples.statistics
     n_classes, n_statistics = work.total.shape[0], work.lows.shape[0] // work.total.shape[0]
     if sizes[EVALUATED] == 0:
@@ -112,7 +119,7 @@ def grow(samples, bins, units, limits, tree, histograms, work):
             node = sizes[EVALUATED]
             sizes[EVALUATED] += 1
             if is_open(nodes[node], limits):
-                _find_split(statistics, bins, units, limits, tree, node, histograms, work)
+                _find_split(statistics, bins, units, limits, tree, node, histograms, work, partition, hidden)
                 settle(bins, limits, tree, node, histograms, n_statistics)
             else:
                 release_slot(histograms, nodes[node])

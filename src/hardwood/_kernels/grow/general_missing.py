@@ -9,7 +9,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.grow.general import hides
-from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_classes
 
 
 @inner
@@ -102,6 +102,8 @@ def scan_hidden(cells, statistics, bins, feature, units, limits, tree, node, spa
         weigh_classes(work.highs, statistics, units, work.least)
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
+            continue
+        if not obeys(bins.monotonic, feature, here, work, n):
             continue
         fewest, largest = divide(units, work, step // n_groups)
         if fewest * units.rows < limits.min_leaf or here.count - largest * units.rows < limits.min_leaf:

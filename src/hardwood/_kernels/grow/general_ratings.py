@@ -168,6 +168,17 @@ def rate(criterion, work, n, base, floor, is_fixed):
 
 
 @inner
+def obeys(monotonic, feature, here, work, n):
+    """Whether a split of two classes keeps the shares of class 1 in order, and within the node's bounds."""
+    if monotonic.shape[0] == 0:
+        return True
+    s = work.move[0] + work.move[1]
+    left, right = work.move[1] / s, (work.total[1] - work.move[1]) / (n - s)
+    within = here.lower <= left <= here.upper and here.lower <= right <= here.upper
+    return within and (right - left) * monotonic[feature] >= 0.0
+
+
+@inner
 def divide(units, work, n_statistics):
     """Find how much of each class is taken; the fewest and the most rows that are left then, in units.
 
