@@ -50,10 +50,6 @@ DATA_ERRORS = {
         lambda: write_csv(x=np.arange(50.0), y=np.arange(50.0) / 7),
         ['"y"', "50 different numbers", "--task regression"],
     ),
-    "missing value": (
-        lambda: write_csv(x=[1, None, None], y=[0, 1, 1]),
-        ["'x'", "row 1 (counted from 0)"],
-    ),
     "no label": (lambda: Path("d.csv").write_text("x,y\n1,\n2,\n") and "d.csv", ['"y"', "no value"]),
     "infinite": (lambda: write_csv(x=[1.0, np.inf], y=[0, 1]), ['"x"', "infinite", "row 2"]),
     "one class": (lambda: write_csv(x=[1, 2], y=["spam", "spam"]), ['"y"', "one class", "spam"]),

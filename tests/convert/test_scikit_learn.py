@@ -160,7 +160,13 @@ def test_missing_values_are_accepted_iff_the_model_does(model: Any) -> None:
             ensemble.predict(X)
     else:
         assert ensemble.schema.accepts_missing
-        assert np.array_equal(ensemble.predict(X), expected)
+        # Threads of scikit-learn's forests add up in whatever order they end.
+        same = (
+            np.isclose(ensemble.predict(X), expected, rtol=1e-12)
+            if isinstance(model, RegressorMixin)
+            else (ensemble.predict(X) == expected)
+        )
+        assert same.all()
 
 
 def test_infinities() -> None:

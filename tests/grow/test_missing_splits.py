@@ -64,7 +64,7 @@ def _moves(labels: tuple[str, ...]) -> st.SearchStrategy:
     return st.sampled_from([None, "<>"]) | st.dictionaries(st.sampled_from(labels), some, min_size=1)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     model, X, y, weight, schema = problem

@@ -45,7 +45,7 @@ class RegressionReport:
     >>> X, y = [[0.0], [1.0], [6.0], [7.0]], [1.0, 3.0, 8.0, 8.0]
     >>> report = evaluate(RobustTreeRegressor(1.0, max_depth=1).fit(X, y), X, y, threat=3.0)
     >>> report
-    RegressionReport(squared_error=0.5, worst_squared_error=18.5, constant=9.5)
+    RegressionReport(squared_error=0.5, worst_squared_error=15.5, constant=9.5)
     >>> report.lowest[-1].tolist(), report.highest[-1].tolist()
     ([2.0, 2.0, 2.0, 8.0], [2.0, 8.0, 8.0, 8.0])
     """
@@ -117,7 +117,7 @@ class RegressionReport:
         >>> X, y = [[0.0], [1.0], [6.0], [7.0]], [1.0, 3.0, 8.0, 8.0]
         >>> report = evaluate(RobustTreeRegressor(max_depth=1).fit(X, y), X, y, threat=1.0, epsilons=[3.0])
         >>> [report.squared_error_at(epsilon).upper for epsilon in (0.0, 1.0, 3.0)]
-        [0.5, 0.5, 15.75]
+        [0.5, 0.5, 15.5]
         """
         found, limit = self.errors_at(epsilon)
         return ErrorBounds(float(np.mean(found**2)), float(np.mean(limit**2)))
