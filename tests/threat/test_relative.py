@@ -182,9 +182,31 @@ class TestTraining:
         X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), [0, 1]
         with pytest.raises(ValueError, match="attacker='chen': knows no shares of a value"):
             RobustTreeClassifier("10%", attacker="chen").fit(X, y)
-        table = pd.DataFrame({"a": [1.0, 2.0], "c": pd.Categorical(["x", "y"])})
-        with pytest.raises(ValueError, match="column 'c' is categorical; trees that are trained against shares"):
-            RobustTreeClassifier("10%").fit(table, y)
+
+    @settings(max_examples=40)
+    @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.6]))
+    def test_beside_categories(self, seed: int, rho: float) -> None:
+        """Bins, which take no categories, were once the only way to train against shares."""
+        X, y, threat = random_problem(seed)
+        generator = np.random.default_rng(seed)
+        table = pd.DataFrame(X, columns=["n", "a", "b"])
+        table["c"] = pd.Categorical(generator.choice(["red", "blue", "teal"], len(X)))
+        features = dict(zip(table.columns, threat.features, strict=False)) | {"c": {"red": ["blue"]}}
+        whole = ["n"] if threat.whole_numbers else []
+        words = ThreatModel(features, threat.attacking_classes, whole_numbers=whole, unseen_categories="ignore")
+        growing.check_fit(RobustTreeClassifier(words, max_depth=4, rho=rho), table, y)
+
+    @settings(max_examples=60)
+    @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.4]), n_jobs=st.sampled_from([1, 2]))
+    def test_bins_for_all_ends_are_the_same_tree(self, seed: int, rho: float, n_jobs: int) -> None:
+        X, y, threat = random_problem(seed)
+        weight = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(X))
+        model = RobustTreeClassifier(threat, rho=rho, n_jobs=n_jobs)
+        exact = model.fit(X, y, weight).ensemble_
+        binned = model.set_params(max_bins=250).fit(X, y, weight).ensemble_
+        np.testing.assert_array_equal(exact.feature, binned.feature)
+        np.testing.assert_allclose(exact.threshold, binned.threshold, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(exact.value, binned.value, rtol=0.0, atol=1e-9)
 
 
 MODELS: dict[str, Any] = {

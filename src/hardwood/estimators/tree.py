@@ -11,13 +11,12 @@ from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.target import hides, read_problem
-from hardwood.grow.bins import AUTO_ROWS, MOST_BINS, SHARES_ROWS
+from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
 from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.progress import Progress
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
-from hardwood.threat import Reach
 
 
 class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -127,9 +126,6 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     the first is taken: by feature, then by threshold. So the tree depends neither on the order of the rows nor on the
     unit of the weights, but for the last bits of its leaf values (and for gains that happen to lie on the boundary
     between two roundings, of which a search through 8,000 small tables found none).
-
-    *Shares.* If the reach of a value is a share of it ("10%"), the tree is grown on bins for all ends of reach up to
-    20,000 rows, which is exact; on 255 bins beyond, unless ``max_bins="exact"``. It takes numbers only.
 
     *Many classes.* With more than two classes the attacker's answer to a split is how much of every class he leaves or
     puts on the left, the solution of a small convex problem that is solved in closed form. Of a class that he divides,
@@ -241,7 +237,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
-        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X), reach))
+        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
         options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
         if hides(problem.threat) and 0.0 < self.rho < 1.0:
             raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
@@ -288,14 +284,14 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name}={value!r}: with monotonic_cst, expected {expected!r}")
         return monotonic
 
-    def _choose_bins(self, schema: Schema, n_rows: int, reach: Reach) -> int | None:
+    def _choose_bins(self, schema: Schema, n_rows: int) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins = check_max_bins(self.max_bins)
         if max_bins == "exact":
             return None
         if max_bins == "auto":
-            is_plain = reach.share is None and not schema.accepts_missing and self.monotonic_cst is None
-            can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_plain else SHARES_ROWS)
+            is_exact = not schema.accepts_missing and self.monotonic_cst is None
+            can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_exact else BINNED_ROWS)
             return MOST_BINS if can_bin else None
         if self.attacker != "groot":
             raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")

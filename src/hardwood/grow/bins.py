@@ -25,9 +25,9 @@ SAMPLE_ROWS = 50_000
 # Tables of more rows are binned unless the user says otherwise: where the exact grower takes as long, for ten features
 # and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes four times as long.
 AUTO_ROWS = 100_000
-# Where the reach of a value is a share of it, there is no exact grower but bins for all ends: up to three per row, of
-# which codes of two bytes tell 65,535 apart.
-SHARES_ROWS = 20_000
+# Where values are missing or features are monotone, there is no exact grower but bins for all ends of reach: up to
+# three per row, of which codes of two bytes tell 65,535 apart.
+BINNED_ROWS = 20_000
 # Rows that are coded at a time: both ends of ten features then fit in a core's cache.
 BLOCK_ROWS = 4096
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.grow.orders import CLASS_BIT, Rows, Shifts, make_scratch, presort
+from hardwood._kernels.grow.orders import CLASS_BIT, TIE_TOLERANCE, Rows, Shifts, make_scratch, presort
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
@@ -17,10 +17,6 @@ def find_shifts(reach: Reach, attacks: np.ndarray) -> Shifts:
     the same samples whether or not the others are brought back to the edge; and at one outside everybody can stay on
     the same side, so it gains nothing.
     """
-    if reach.share is not None:
-        raise ValueError(
-            "threat: a share of the value, such as '10%', moves every row otherwise; give distances instead"
-        )
     n_features = len(reach.left)
     shift = np.zeros((n_features, 2, 2))
     if attacks[0]:
@@ -71,3 +67,13 @@ def _sort_share(rows: Rows, shifts: Shifts, first: int, last: int, orders: np.nd
         order = np.argsort(rows.X[:, feature], kind="stable")
         scratch.entries[:-1], scratch.values[:-1] = rows.payload[order], rows.X[order, feature]
         feature = presort(rows, shifts, feature, last, True, orders, scratch)
+
+
+def find_differences(at: np.ndarray, largest: float) -> np.ndarray:
+    """Say of neighbouring positions whether they count as different; see `_kernels.grow.orders`."""
+    below, above = at[:-1], at[1:]
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = above - below
+        tolerance = TIE_TOLERANCE if largest > 0.0 else 0.0
+        size = np.maximum(np.maximum(np.abs(below), np.abs(above)), largest)
+        return np.asarray((gap == np.inf) | ((gap > 0.0) & (gap > tolerance * size)))

@@ -12,10 +12,11 @@ import numpy as np
 from hardwood._kernels.grow import sweep
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood._kernels.grow.numbers import END_BIT
-from hardwood._kernels.grow.orders import GROUP, ID_MASK, MAX_ROWS, TIE_TOLERANCE
+from hardwood._kernels.grow.orders import GROUP, ID_MASK, MAX_ROWS
 from hardwood.grow.bins import halve
 from hardwood.grow.exact import FIRST_CAPACITY
 from hardwood.grow.fixed_point import fix_point, spare_bits
+from hardwood.grow.shifts import find_differences
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
@@ -76,7 +77,7 @@ def sort_ends(X: np.ndarray, reach: Reach, roster: Roster, workers: Workers) -> 
     def sort_share(begin: int, end: int) -> None:
         for feature in range(begin, end):
             entry, at = _sort_feature(X, reach, roster, feature, ends[feature] == 2)
-            starts = np.append(False, _differ(at, float(largest[feature])))
+            starts = np.append(False, find_differences(at, float(largest[feature])))
             events[first[feature] : first[feature] + len(entry)] = entry | np.where(starts, GROUP, np.uint32(0))
 
     workers.run(sort_share, workers.share(0, n_features))
@@ -127,16 +128,6 @@ def find_thresholds(nodes: np.ndarray, X: np.ndarray, reach: Reach, roster: Rost
             beside.append(np.where(event & UPPER, high, low))
         threshold[mine] = halve(*beside)
     return threshold
-
-
-def _differ(at: np.ndarray, largest: float) -> np.ndarray:
-    """Say of neighbouring ends whether they count as different; see `_kernels.grow.orders`."""
-    below, above = at[:-1], at[1:]
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = above - below
-        tolerance = TIE_TOLERANCE if largest > 0.0 else 0.0
-        size = np.maximum(np.maximum(np.abs(below), np.abs(above)), largest)
-        return np.asarray((gap == np.inf) | ((gap > 0.0) & (gap > tolerance * size)))
 
 
 def grow_nodes(

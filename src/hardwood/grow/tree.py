@@ -46,6 +46,7 @@ from hardwood.grow.general_categories import read_left_sets
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
+from hardwood.grow.shares import SharedRows, place_thresholds, sort_shares
 from hardwood.grow.shifts import find_shifts
 from hardwood.grow.workers import hire
 from hardwood.threat import Reach
@@ -59,36 +60,32 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
     is_special = problem.schema.accepts_missing or is_monotone or (is_binned and bool(problem.schema.categorical))
     if len(problem.classes) > 2 or is_special:
         return grow_many_classes(problem, reach, options)
-    if reach.share is not None:
-        _check_shares(problem, options)
-    if options.max_bins is not None or reach.share is not None:
+    if options.max_bins is not None:
         return grow_binned(problem, reach, options, options.max_bins)
     attacks = reach.attacks & (options.rho > 0.0)
     limits = make_limits(options, attacks)
     if options.attacker == "groot":
-        shifts, search = find_shifts(reach, attacks), search_categories(reach, attacks)
+        shifts, search = find_shifts(reach.widen(problem.X), attacks), search_categories(reach, attacks)
     else:
+        _refuse_shares(reach, options.attacker)
         shifts, search = keep_in_place(reach), search_chen(reach, attacks, greedy=options.attacker == "chen-greedy")
     with hire(options.n_threads) as workers:
         samples = prepare_samples(problem, shifts, attacks, options.rho, workers)
+        rows = SharedRows(problem.X, problem.class_index, reach, attacks, attacks & (options.rho < 1.0))
+        sort_shares(samples.orders, rows, shifts)
         grower = ExactGrower(samples, shifts, limits, search, workers)
         grower.plant(problem.class_index, options.seed)
         grower.grow()
     nodes = grower.nodes
+    place_thresholds(nodes, samples.orders, rows, shifts)
     ensemble = harvest(nodes, weigh_nodes(nodes), _read_left_sets(grower, problem), problem)
     return floor_thresholds(ensemble, reach.whole)
 
 
-def _check_shares(problem: Problem, options: GrowOptions) -> None:
-    """Refuse what only the exact grower can do, which shifts all rows of a class by the same."""
-    if options.attacker != "groot":
+def _refuse_shares(reach: Reach, attacker: str) -> None:
+    if reach.share is not None:
         raise ValueError(
-            f"attacker={options.attacker!r}: knows no shares of a value, such as '10%', in the threat; expected 'groot'"
-        )
-    for j in problem.schema.categorical:
-        raise ValueError(
-            f"X: column {problem.schema.key(j)!r} is categorical; trees that are trained against shares of a value, "
-            "such as '10%', take numbers only; give distances instead, or leave the column out"
+            f"attacker={attacker!r}: knows no shares of a value, such as '10%', in the threat; expected 'groot'"
         )
 
 
