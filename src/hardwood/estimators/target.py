@@ -27,11 +27,11 @@ def read_problem(
     narrow : whether a table of float32 may stay so, for a grower on bins.
     """
     threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
-    if schema.accepts_missing and not hides(threat) and not has_missing(X, schema):
-        schema = replace(schema, accepts_missing=False)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
     matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
+    if schema.accepts_missing and not hides(threat) and not is_missing_somewhere(matrix):
+        schema = replace(schema, accepts_missing=False)
     threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))
     if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
@@ -64,9 +64,13 @@ def hides(threat: ThreatModel) -> bool:
 
 def has_missing(X: Any, schema: Schema) -> bool:
     """Say whether a value of a table is missing."""
-    matrix = replace(schema, accepts_missing=True).encode_narrow(X)
+    return is_missing_somewhere(replace(schema, accepts_missing=True).encode_narrow(X))
+
+
+def is_missing_somewhere(matrix: np.ndarray) -> bool:
+    """Say whether a value of an encoded matrix is missing; there is no infinity in it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())  # infinity is refused by `encode`
+        return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:
