@@ -168,7 +168,7 @@ def fill(samples, statistics, start, end, n_groups, width, cells):
         _add(samples.codes, samples.entries, start, end, n_groups, n_groups * width, statistics, cells)
 
 
-@inner
+@part
 def subtract(cells, others):
     """Take one histogram away from another."""
     for cell in range(cells.shape[0]):
@@ -235,7 +235,7 @@ def find_span(tree, node, feature, n_thresholds):
     return can_miss, first, last
 
 
-@part
+@inner
 def can_go_left(bins, here, sides, codes, sample, group, lo, hi):
     """Whether a sample can be on the left of a split; `lo` and `hi` are the columns of both ends of its reach."""
     code = int64(codes[sample, lo])
@@ -250,7 +250,7 @@ def can_go_left(bins, here, sides, codes, sample, group, lo, hi):
     return code <= here.cut and code <= here.last and int64(codes[sample, hi]) > here.first
 
 
-@part
+@inner
 def can_go_right(bins, here, sides, codes, sample, group, lo, hi):
     """Whether a sample can be on the right of a split."""
     code = int64(codes[sample, hi])
@@ -265,7 +265,7 @@ def can_go_right(bins, here, sides, codes, sample, group, lo, hi):
     return code > here.cut and int64(codes[sample, lo]) <= here.last
 
 
-@inner
+@part
 def skip_empty(cells, takes, n_groups, n_statistics, lo, hi, cut, n_thresholds):
     """Return the first code behind a cut that holds a sample, at the ends that count.
 
@@ -283,7 +283,7 @@ def skip_empty(cells, takes, n_groups, n_statistics, lo, hi, cut, n_thresholds):
     return code
 
 
-@inner
+@part
 def _place_threshold(bins, here, takes, cells, n_statistics):
     """Return the threshold of a split: midway between the samples on either side."""
     feature, cut, width = here.feature, here.cut, bins.width
@@ -314,7 +314,7 @@ def settle(bins, limits, tree, node, histograms, n_statistics):
     release_slot(histograms, here)
 
 
-@inner
+@part
 def _tally(samples, statistics, bins, here, sides, group, lo, hi, tally):
     """Add up the movable samples of one group by the codes of their lower ends."""
     codes, entries = samples.codes, samples.entries
@@ -337,7 +337,7 @@ def _tally(samples, statistics, bins, here, sides, group, lo, hi, tally):
                     tally[code, s] += statistics[sample, uint64(s)]
 
 
-@inner
+@part
 def find_limits(samples, statistics, bins, here, sides, takes, lo, hi, histograms, left_sums):
     """Find where the movable samples that go left end, for each group; of divided ones, complete what is left."""
     limits, tally = histograms.limits, histograms.tally
@@ -357,7 +357,7 @@ def find_limits(samples, statistics, bins, here, sides, takes, lo, hi, histogram
         limits[group] = code
 
 
-@inner
+@part
 def _partition(samples, bins, here, sides, lo, hi, limits):
     """Move a node's samples that go left to the front, keeping their order; where the others begin."""
     codes, entries, spill = samples.codes, samples.entries, samples.spill

@@ -12,7 +12,7 @@ solved. The functions that solve are not asked in that case.
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner
+from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.grow.criteria import ROUNDING
 
 # Repetitions until it counts as going round in circles (0.2 to 0.6 % of random cases do).
@@ -43,7 +43,7 @@ def _cut_off(least, most, total, theta, mu, move):
         move[k] = share if share > least[k] else least[k]
 
 
-@inner
+@part
 def _settle_free(least, most, total, n, move):
     """Solve for the classes that are not cut off, given those that are: (theta, mu); theta < 0 if none is.
 
@@ -70,7 +70,7 @@ def _settle_free(least, most, total, n, move):
     return s / n, (s - fixed_left - free_total * s / n) / n_free
 
 
-@inner
+@part
 def _balance(least, most, total, n, theta, move):
     """Find mu so that as much is on the left as theta says: Newton's steps in a bracket, on a piecewise linear sum."""
     low, high, mu = -n, n, 0.0
@@ -93,7 +93,7 @@ def _balance(least, most, total, n, theta, move):
     return mu
 
 
-@inner
+@part
 def _bracket_gini(least, most, total, n, move):
     """Solve by halving: the purity that the attacker can reach with s on the left is convex in s."""
     low, high = 0.0, 0.0

@@ -10,7 +10,7 @@ those whose left side is the richer one in class 0 before the others.
 
 from numpy import int64
 
-from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.grow.frontier import pop
 from hardwood._kernels.grow.general import (
     DONE,
@@ -30,7 +30,7 @@ from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys,
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
 
 
-@inner
+@part
 def _advance(cells, statistics, low, high, units, work):
     """Go on to the next cut; whether a sample's end lies in the bin that was passed. `low`, `high`: its first cells."""
     lows, highs = work.lows, work.highs
@@ -45,7 +45,7 @@ def _advance(cells, statistics, low, high, units, work):
     return held != 0
 
 
-@inner
+@part
 def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sums, n, base, work):
     """Look for a cut of one feature that is better than the node's best so far."""
     n_statistics, width = work.lows.shape[0] // takes.shape[0], bins.width

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from hardwood._kernels.compiling import inner
+from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.grow.criteria import ENTROPY, ERROR, LIFT, PLATEAU_WEIGHT, ROUNDING, round_off
 from hardwood._kernels.grow.general import EVERYBODY
 from hardwood._kernels.grow.general_attacks import answer_entropy, answer_gini, is_levelled
@@ -65,7 +65,7 @@ def gain_gini(move, total, n):
     return round_off(squares / (n * s * (n - s)))
 
 
-@inner
+@part
 def _add_entropy(bits, part, whole):
     """Take off the bits that part of a side needs."""
     return bits - part * np.log2(part / whole) if part > 0.0 else bits
@@ -96,7 +96,7 @@ def _mark_ends(work, theta, mu):
         work.takes[k] = EVERYBODY if work.total[k] * theta + mu > work.least[k] else 0
 
 
-@inner
+@part
 def _find_labels(least, most, total):
     """Find the classes that keep most on either side, whatever the attacker does: (left, right)."""
     left, right = int64(0), int64(0)
@@ -106,7 +106,7 @@ def _find_labels(least, most, total):
     return left, right
 
 
-@inner
+@part
 def _rate_error(work, n, base, floor, is_fixed):
     """The rows that a cut saves from being lost, with a trifle of Gini gain that decides between equals."""
     least, most, total, move = work.least, work.most, work.total, work.move
@@ -139,7 +139,7 @@ def _rate_gini(work, n, base, floor, is_fixed):
     return gain_gini(move, total, n)
 
 
-@inner
+@part
 def _rate_entropy(work, n, floor, is_fixed):
     least, most, total, move, answer = work.least, work.most, work.total, work.move, work.answer
     if is_levelled(least, most, total):
@@ -157,7 +157,7 @@ def _rate_entropy(work, n, floor, is_fixed):
     return gain_entropy(move, total, n)
 
 
-@inner
+@part
 def rate(criterion, work, n, base, floor, is_fixed):
     """What a cut gains once the attacker has answered, as `work.move` says; what is less than `floor` is a bound."""
     if criterion == ERROR:

@@ -57,7 +57,7 @@ def _measure(work):
     return s, left, right
 
 
-@inner
+@part
 def _set_scale(criterion, n, work):
     """Scale the squares: (what one unit of gain is in them, what they are in the node as a whole)."""
     base = 0.0
@@ -69,7 +69,7 @@ def _set_scale(criterion, n, work):
     return math.log(2.0) / n if criterion == ENTROPY else 1.0, base
 
 
-@inner
+@part
 def _pass_event(is_lower, is_upper, sample, k, statistics, units, work):
     """Take note of an end of a sample's reach: it can be left of what follows, or it surely is, or both."""
     if statistics is None:
@@ -84,7 +84,7 @@ def _pass_event(is_lower, is_upper, sample, k, statistics, units, work):
         work.least[k] = work.highs[2 * k + 1] * units.weight[k]
 
 
-@inner
+@part
 def _scan(samples, statistics, classes, feature, units, limits, tree, node, n, purity, unit, base, work):
     """Look for a threshold of one feature that is better than the node's best so far."""
     here, events, n_statistics = tree.nodes[node], samples.events, work.lows.shape[0] // work.total.shape[0]
@@ -122,7 +122,7 @@ def _scan(samples, statistics, classes, feature, units, limits, tree, node, n, p
         s, left, right = s + step, left + scale * step * both, right - scale * step * (2.0 * work.total[k] - both)
 
 
-@inner
+@part
 def _settle(samples, classes, limits, tree, node):
     """Put a node on the frontier if its best split is worth it; find the ends on both sides of its threshold.
 
@@ -144,7 +144,7 @@ def _settle(samples, classes, limits, tree, node):
     push(tree, limits.best_first, node)
 
 
-@inner
+@part
 def _find_split(samples, statistics, classes, units, limits, tree, node, work):
     """Find a node's best split."""
     here, features, total = tree.nodes[node], samples.features, work.total
@@ -172,7 +172,7 @@ def _mark(side, sample, right):
     side[word] = side[word] | bit if right else side[word] & ~bit
 
 
-@inner
+@part
 def _send_some(samples, statistics, classes, begin, first_right, k, wanted, left_sums):
     """Send movable samples of a divided class left as long as that is nearer to what is wanted, position by position.
 
@@ -205,7 +205,7 @@ def _send_some(samples, statistics, classes, begin, first_right, k, wanted, left
         i = last
 
 
-@inner
+@part
 def _send(samples, statistics, classes, tree, node):
     """Mark which child every sample of a node goes to; how many go left. Of divided classes, complete what is left."""
     here, takes, events, side = tree.nodes[node], tree.takes[node], samples.events, samples.side
@@ -229,7 +229,7 @@ def _send(samples, statistics, classes, tree, node):
     return n_left
 
 
-@inner
+@part
 def _split(samples, statistics, classes, units, limits, tree, node):
     """Make a frontier node's two children, and give them their samples if one of them can be split again."""
     here = tree.nodes[node]
@@ -243,7 +243,7 @@ def _split(samples, statistics, classes, units, limits, tree, node):
             partition(samples.events, begin + ends * here.start, begin + ends * here.end, samples.side, samples.spill)
 
 
-@kernel(about="the exact grower of trees of many classes", seconds=3.0)
+@kernel(about="the exact grower of trees of many classes", seconds=4.0)
 def grow(samples, statistics, classes, units, limits, tree, work):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
 
