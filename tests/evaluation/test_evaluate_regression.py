@@ -15,6 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeRegressor
 
 from hardwood import (
+    RobustBoostingRegressor,
+    RobustForestRegressor,
     RobustTreeClassifier,
     RobustTreeRegressor,
     ThreatModel,
@@ -38,6 +40,8 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 MODELS: dict[str, Any] = {
     "ours": RobustTreeRegressor(EPSILON, max_depth=4),
     "ours, absolute error": RobustTreeRegressor(EPSILON, criterion="absolute_error", max_depth=3),
+    "our forest": RobustForestRegressor(EPSILON, n_estimators=3, max_depth=3, random_state=0),
+    "our boosting": RobustBoostingRegressor(EPSILON, n_estimators=5, max_depth=2),
     "tree": DecisionTreeRegressor(max_depth=5, random_state=0),
     "forest": RandomForestRegressor(4, max_depth=4, random_state=0),
     "boosting": GradientBoostingRegressor(n_estimators=6, max_depth=2, random_state=0),
