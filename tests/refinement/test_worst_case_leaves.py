@@ -90,3 +90,14 @@ def test_without_an_attacker_nothing_changes() -> None:
     X, y = generator.random((80, 2)), generator.random(80)
     greedy, refit = (RobustTreeRegressor(max_depth=3, refit_leaves=flag).fit(X, y) for flag in (False, True))
     np.testing.assert_allclose(refit.predict(X), greedy.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("squared", [True, False])
+def test_trees_of_many_leaves(squared: bool) -> None:
+    """A tree with a leaf per row or so took half a minute: its system is sparse, and is solved as such."""
+    generator = np.random.default_rng(2)
+    X, y = generator.random((1200, 3)), generator.random(1200)
+    tree = RobustTreeRegressor(0.01, refit_leaves=False).fit(X, y).ensemble_
+    assert tree.n_leaves > 800
+    answer = refit_leaves(tree, X, y, np.ones(1200), ThreatModel(0.01).resolve(tree.schema), squared=squared)
+    assert answer.error - answer.bound <= GAP * answer.error

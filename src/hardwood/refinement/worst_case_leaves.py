@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from hardwood.ensemble import TreeEnsemble
@@ -33,6 +34,8 @@ GAP = 1e-8
 MOST_STEPS = 100
 # What of the way to the nearest bound a step may go, and how much nearer to the optimum it aims.
 STEP, CENTRING = 0.99, 0.1
+# Systems with a larger share of entries are solved as dense ones.
+DENSE = 0.1
 
 
 class LeafProblem(NamedTuple):
@@ -181,13 +184,10 @@ def _newton(
     of_value = np.bincount(leaf, pull_above - pull_below, n_leaves)
     coupling = sp.csr_matrix((difference, (row, leaf)), shape=(n_rows, n_leaves))
     scaled = sp.diags(1.0 / curvature) @ coupling
-    system = -(coupling.T @ scaled).toarray()
-    system[np.diag_indices(n_leaves)] += np.bincount(leaf, total, n_leaves) * (1.0 + 1e-13)
-    try:
-        factor = scipy.linalg.cho_factor(system)
-    except np.linalg.LinAlgError:
+    diagonal = np.bincount(leaf, total, n_leaves) * (1.0 + 1e-13)
+    value = _solve_system(sp.diags(diagonal) - coupling.T @ scaled, of_value - scaled.T @ of_distance)
+    if value is None:
         return None
-    value = scipy.linalg.cho_solve(factor, of_value - scaled.T @ of_distance)
     distance = (of_distance - coupling @ value) / curvature
     return _Point(
         value,
@@ -195,6 +195,18 @@ def _newton(
         pull_above - point.above - stiff_above * (distance[row] + value[leaf]),
         pull_below - point.below - stiff_below * (distance[row] - value[leaf]),
     )
+
+
+def _solve_system(system: sp.csr_matrix, wanted: np.ndarray) -> np.ndarray | None:
+    """Solve a positive definite system, sparse if leaves have few rows in common; None where rounding has spoilt it."""
+    try:
+        if system.nnz > DENSE * system.shape[0] ** 2:
+            answer = scipy.linalg.cho_solve(scipy.linalg.cho_factor(system.toarray()), wanted)
+        else:
+            answer = splu(system.tocsc(), options={"SymmetricMode": True}, diag_pivot_thresh=0.0).solve(wanted)
+    except (np.linalg.LinAlgError, RuntimeError):
+        return None
+    return answer if np.isfinite(answer).all() else None
 
 
 def _reach_bound(amount: np.ndarray, change: np.ndarray) -> float:
