@@ -99,7 +99,7 @@ DERIVED = {
 
 @pytest.mark.parametrize("text", list(DERIVED))
 @pytest.mark.parametrize("name", ["tree", "forest"])
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 10**6))
 def test_derived_columns_by_trying_all_that_they_derive_from(name: str, text: str, seed: int) -> None:
     generator = np.random.default_rng(seed)

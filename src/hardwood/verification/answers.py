@@ -25,13 +25,6 @@ class Answers(NamedTuple):
     interrupted: bool = False  # by Ctrl-C: what had been found by then is kept
     work: np.ndarray | None = None  # leaves looked at, per row, where that is known
 
-    def pick(self, row: int) -> "Answers":
-        """Return what is said of one row, as it is now."""
-        here = slice(row, row + 1)
-        return Answers(
-            self.status[here].copy(), self.lower[here].copy(), self.upper[here].copy(), self.example[here].copy()
-        )
-
 
 class SearchAnswers(NamedTuple):
     """What the search and the solver say of rows, in sums of leaf values."""

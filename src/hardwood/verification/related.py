@@ -64,7 +64,7 @@ def decide(
         elif ensemble.n_trees == 1:
             status, point = _decide_tree(row, answers, i)
         else:
-            status, point = BoxSearch(row, ask_box, answers.pick(i)).decide()
+            status, point = BoxSearch(row, ask_box).decide()
         if status == UNFINISHED and row.seconds > 0.0:
             hurried = _hurry(settings, row.seconds)
             status, point = decide_states(ask, source, reach, matrix[i], row.class_index, hurried)
@@ -204,9 +204,7 @@ def _approach(ask: Ask, source: TreeEnsemble, row: RelatedRow, metric: Metric, s
     def ask_box(start: np.ndarray, class_index: np.ndarray, box: Reach, seconds: float, weight: np.ndarray) -> Answers:
         return ask(source, start, class_index, box, metric.norm, weight, _hurry(settings, seconds))
 
-    plain = replace(row.reach, relations=None)
-    first = ask_box(row.row[None], row.class_index, plain, row.seconds, metric.weight)
-    return BoxSearch(row, ask_box, first).approach(metric)
+    return BoxSearch(row, ask_box).approach(metric)
 
 
 def _approach_tree(row: RelatedRow, metric: Metric) -> Solution:
@@ -246,7 +244,7 @@ def extreme(ask: Ask, source: TreeEnsemble, matrix: np.ndarray, reach: Reach, si
         elif ensemble.n_trees == 1:
             bound, point = _reach_furthest(row, sign)
         else:
-            bound, point = BoxSearch(row, ask_box, answers.pick(i)).reach_furthest(sign)
+            bound, point = BoxSearch(row, ask_box).reach_furthest(sign)
         answers.example[i] = matrix[i] if point is None else point
         reached[i] = own[i] if point is None else float(ensemble.output(point[None])[0, 0])
         beyond[i] = bound

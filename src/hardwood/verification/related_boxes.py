@@ -43,7 +43,6 @@ class BoxSearch:
 
     row: RelatedRow
     ask: Callable[..., Answers]
-    first: Answers  # of the row itself, without relations
     n_boxes: int = 0
     is_unfinished: bool = False
     _count: int = field(default=0, repr=False)
@@ -156,14 +155,23 @@ class BoxSearch:
         return self.row.seconds <= 0.0 or self.n_boxes > MOST_BOXES
 
     def _ask(self, within: Cell, weight: np.ndarray | None = None) -> Answers:
-        """Ask about a box, whatever the relations: about its point nearest to the row, which can become all others."""
-        if self.n_boxes == 1:
-            return self.first
+        """Ask about a box, whatever the relations: about its point nearest to the row, which can become all others.
+
+        Groups are left out: a box may divide their columns, and the relations of the row know them.
+        """
         reach, start = self.row.reach, np.clip(self.row.row, within.low, within.high)
         anywhere = np.where(within.low < within.high, np.inf, 0.0)
         values = np.stack([within.low, within.high])
         values = np.where(np.isnan(values), np.array([[-np.inf], [np.inf]]), values)
-        box = replace(reach, left=anywhere, right=anywhere, within=values, share=None, groups=None, relations=None)
+        box = replace(
+            reach,
+            left=anywhere,
+            right=anywhere,
+            within=values,
+            share=None,
+            relations=None,
+            groups=None,
+        )
         question = (start[None], self.row.class_index, box, self.row.seconds)
         said = self.ask(*question) if weight is None else self.ask(*question, weight)
         if said.interrupted:
@@ -176,14 +184,11 @@ class BoxSearch:
         Where the row is outside the box, each of its points is as far from the row as the nearest one, and as that
         nearest one is from it, in all norms but the L0 norm, where these columns have been changed already.
         """
-        if self.n_boxes == 1:
-            return self.first, float(self.first.lower[0])
         row, start = self.row.row, np.clip(self.row.row, within.low, within.high)
-        weight = np.where(start == row, metric.share, 0.0) if metric.norm == 0 else metric.share
+        each = metric.split_groups()
+        weight = np.where(start == row, each.weight, 0.0) if metric.norm == 0 else each.weight
         said = self._ask(within, weight)
-        return said, metric.add(
-            metric._replace(weight=metric.share, groups=()).measure(start, row), float(said.lower[0])
-        )
+        return said, metric.add(each.measure(start, row), float(said.lower[0]))
 
     def _limit(self, box: Box) -> Cell:
         """Return what the row can reach of a box."""

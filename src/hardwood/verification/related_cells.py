@@ -24,6 +24,8 @@ from hardwood.verification.linear_program import Program, Row
 
 # A point has to be inside open ends by this share of what is comparable: the cell's width, or the row's own margin.
 LEAST_MARGIN = 1e-7
+# How often the limits of columns are passed on from relation to relation.
+PASSES = 3
 # A denominator is no closer to 0 than this share of the row's own.
 LEAST_DENOMINATOR = 1e-6
 
@@ -97,6 +99,41 @@ class RowRelations:
             return any(program.find_inner(seconds)[1] >= LEAST_MARGIN for program in self.write_programs(cell))
         except TimeoutError:
             return True
+
+    def limit_box(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a smaller box that holds all points of a box that keep the relations: one column limits the others.
+
+        What rounding may do is allowed for. The row itself stays inside.
+        """
+        low, high = low.copy(), high.copy()
+        for _ in range(PASSES):
+            for relation, slack in self.linear:
+                self._limit_by(relation, slack, 1.0, low, high)
+                if relation.is_equality:
+                    self._limit_by(relation, slack, -1.0, low, high)
+            for derived in self.derived:
+                ends, target = derived.find_range(low, high), derived.target
+                low[target], high[target] = max(low[target], ends[0]), min(high[target], ends[1])
+        low, high = (np.where(self.whole, np.round(end), end) if self.whole.any() else end for end in (low, high))
+        return np.fmin(low, self.row), np.fmax(high, self.row)
+
+    def _limit_by(self, relation: Linear, slack: float, sign: float, low: np.ndarray, high: np.ndarray) -> None:
+        """Lower the high ends, and raise the low ends, that ``sign * left <= slack`` does not allow."""
+        columns, coefficients = relation.left.columns, sign * relation.left.coefficients
+        least = np.where(coefficients > 0.0, coefficients * low[columns], coefficients * high[columns])
+        constant = sign * relation.left.constant
+        size = np.abs(np.where(np.isfinite(least), least, 0.0)).sum() + abs(constant)
+        for k, column in enumerate(columns.tolist()):
+            rest = np.delete(least, k).sum() + constant
+            if not np.isfinite(rest):
+                continue
+            end = (slack + 1e-9 * size - rest) / coefficients[k]
+            if self.whole[column]:
+                end = np.floor(end + 1e-6) if coefficients[k] > 0.0 else np.ceil(end - 1e-6)
+            if coefficients[k] > 0.0:
+                high[column] = min(high[column], end)
+            else:
+                low[column] = max(low[column], end)
 
     def narrow(self, cell: Cell) -> Cell:
         """Return the part of a cell whose derived columns are what the others can make of them."""

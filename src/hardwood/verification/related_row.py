@@ -28,6 +28,7 @@ class RelatedRow:
         self.box = low[0], high[0]
         assert reach.relations is not None
         self.relations = RowRelations(reach.relations, row, self.whole, self._read_groups())
+        self.box = self.relations.limit_box(*self.box)
         self.deadline = time.monotonic() + time_limit
 
     def _read_groups(self) -> tuple[Linear, ...]:
