@@ -327,7 +327,7 @@ def _split(samples, weights, bins, categories, numbers, units, tree, node):
         child.count = (all_rows - left_rows if right_ else left_rows) * units.rows
 
 
-@kernel(about="the grower of regression trees for large tables", seconds=2.0)
+@kernel(about="the grower of regression trees for large tables", seconds=2.7)
 def grow(samples, weights, bins, categories, numbers, units, limits, tree):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
 

@@ -205,7 +205,7 @@ def _split(samples, weights, target, units, limits, tree, node):
         partition(samples.events, begin + ends * here.start, begin + ends * here.end, samples.side, samples.spill)
 
 
-@kernel(about="the grower of regression trees", seconds=3.0)
+@kernel(about="the grower of regression trees", seconds=2.4)
 def grow(samples, weights, target, fenwick, units, limits, tree):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
 
