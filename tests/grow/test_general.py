@@ -15,6 +15,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
 from hardwood.grow import general
+from hardwood.grow.coded_rows import code_rows
 from hardwood.grow.general import grow_classes
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions
@@ -28,7 +29,10 @@ from strategies import arrays
 
 def grow_both(problem: Problem, reach: Reach, options: GrowOptions) -> list[TreeEnsemble]:
     """The trees on bins for all ends of reach, and by a sweep."""
-    grown = [grow_classes(problem, reach, options, None), sweep_classes(problem, reach, options)]
+    grown = [
+        grow_classes(problem, code_rows(problem, reach, options, None), options),
+        sweep_classes(problem, reach, options),
+    ]
     return [finish(tree, problem, reach) for tree in grown]
 
 
@@ -43,7 +47,7 @@ def grow(
     options = check_grow_options(model, len(X), X.shape[1])
     reach = threat.resolve(schema, classes)
     if max_bins is not None:
-        return finish(grow_classes(problem, reach, options, max_bins), problem, reach)
+        return finish(grow_classes(problem, code_rows(problem, reach, options, max_bins), options), problem, reach)
     tree, swept = grow_both(problem, reach, options)
     assert_same_tree(tree, swept)
     return tree

@@ -9,17 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import binned
 from hardwood._kernels.grow.histograms import CLASS_BIT, ID_MASK, BinnedSamples, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
-from hardwood.grow.bins import Bins, encode_rows, find_bins
+from hardwood.grow.bins import Bins
+from hardwood.grow.coded_rows import CodedRows
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
 from hardwood.grow.fixed_point import weigh_samples
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
-from hardwood.grow.workers import hire
-from hardwood.threat import Reach
 
 # Memory for histograms. A tree that is grown depth first keeps one per level; where there is no room for one, the node
 # is counted again when it is split.
@@ -31,24 +29,17 @@ class BinnedGrower:
 
     Parameters
     ----------
-    problem, reach : what is learned, and what the attacker may do
+    problem : what is learned; its rows are read from the codes alone
+    coded : CodedRows
     options : GrowOptions
-    max_bins : int or None
-        None: bins for all ends of reach.
     """
 
-    def __init__(self, problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> None:
-        attacks = reach.attacks & (options.rho > 0.0)
-        self._stays = attacks & (options.rho < 1.0)
-        # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
-        reach = replace(reach, attacks=attacks, within=None)
-        with hire(options.n_threads) as workers:
-            self._bins = find_bins(problem.X, problem.class_index, reach, self._stays, max_bins)
-            codes = encode_rows(problem.X, problem.class_index, reach, self._stays, self._bins, workers)
-        if len(codes) > ID_MASK:
-            raise ValueError(f"X has {len(problem.X)} rows, {len(codes)} samples; at most {ID_MASK} are supported.")
-        self._codes = frozen(codes)
-        self._problem, self._rho, self._limits = problem, options.rho, make_limits(options, attacks)
+    def __init__(self, problem: Problem, coded: CodedRows, options: GrowOptions) -> None:
+        if len(coded.codes) > ID_MASK:
+            n_rows = len(problem.class_index)
+            raise ValueError(f"X has {n_rows} rows, {len(coded.codes)} samples; at most {ID_MASK} are supported.")
+        self._codes, self._bins, self._stays = coded.codes, coded.bins, coded.stays
+        self._problem, self._rho, self._limits = problem, options.rho, make_limits(options, coded.reach.attacks)
 
     def grow(self, seed: int, drawn: np.ndarray | None = None, class_weight: np.ndarray | None = None) -> np.ndarray:
         """Grow one tree, and return its nodes.
@@ -61,10 +52,15 @@ class BinnedGrower:
         staying = np.flatnonzero(self._stays[classes])
         of_sample = np.concatenate([classes, classes[staying]])
         weights, units = _weigh_samples(problem, staying, self._rho, drawn)
-        chosen = np.arange(len(of_sample)) if drawn is None else _draw_samples(drawn, staying, len(classes))
-        entries = of_sample[chosen].astype(np.uint32) << CLASS_BIT | chosen.astype(np.uint32)
-        samples = BinnedSamples(self._codes, entries, np.empty_like(entries), weights)
-        sums = _sum_up(of_sample[chosen], None if weights is None else weights[chosen])
+        numbers = np.arange(len(of_sample), dtype=np.uint32)
+        sums = _sum_up(of_sample, weights)
+        if drawn is not None:
+            numbers = _draw_samples(drawn, staying, len(classes)).astype(np.uint32)
+            of_sample = of_sample[numbers]
+            sums = _sum_up(of_sample, None if weights is None else weights[numbers])
+        entries = of_sample.astype(np.uint32) << CLASS_BIT
+        entries |= numbers
+        samples = BinnedSamples(self._codes, entries, numbers, weights)  # what numbers hold is written over
         return _grow(samples, self._bins, units, sums, self._limits, seed)
 
 

@@ -6,6 +6,7 @@ thresholds is counted exactly; only which thresholds there are is an approximati
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,13 +61,40 @@ class Bins:
         return int(self.columns.max()) + 1
 
 
+class Sample(NamedTuple):
+    """The rows whose ends thresholds are chosen from, and what has to be known of all the others."""
+
+    X: np.ndarray  # float64
+    class_index: np.ndarray
+    is_missing: np.ndarray  # bool per feature: whether a value of any row is
+    farthest: np.ndarray  # float64 per feature: the largest absolute value of any row, where reach is a share of it
+
+
+def take_sample(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: int | None) -> Sample:
+    """Draw the rows of a table that thresholds are chosen from; all of them for a threshold between every two ends."""
+    is_missing, farthest = np.zeros((2, X.shape[1]))
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = np.isnan(X[start : start + BLOCK_ROWS])
+        if block.any():
+            is_missing += block.any(axis=0)
+    if reach.share is not None:
+        farthest += np.nanmax(np.abs(X), axis=0, initial=0.0)
+    rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
+    return Sample(X[rows].astype(np.float64), class_index[rows], is_missing > 0.0, farthest)
+
+
 def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, max_bins: int | None) -> Bins:
+    """Choose the thresholds of every feature of a table; see `choose_bins`."""
+    return choose_bins(take_sample(X, class_index, reach, max_bins), reach, stays, max_bins)
+
+
+def choose_bins(sample: Sample, reach: Reach, stays: np.ndarray, max_bins: int | None) -> Bins:
     """Choose the thresholds of every feature.
 
     Parameters
     ----------
-    X, class_index : ndarray
-        The rows and their classes.
+    sample : Sample
+        The rows to choose from.
     reach : Reach
         What the attacker may do, with the classes that attack.
     stays : ndarray of bool
@@ -75,10 +103,8 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
         How many bins a feature may have; None: a threshold between every two ends, which refuses what codes of two
         bytes cannot tell apart.
     """
-    has_missing = any(np.isnan(X[start : start + BLOCK_ROWS]).any() for start in range(0, len(X), BLOCK_ROWS))
-    slots, largest = find_slots(reach.widen(X), reach.attacks)
-    rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
-    X, class_index = X[rows].astype(np.float64), class_index[rows]
+    slots, largest = find_slots(reach.widen(sample.farthest[None, :]), reach.attacks)
+    X, class_index = sample.X, sample.class_index
     lo, hi = reach.box(X, class_index)
     most = MOST_THRESHOLDS if max_bins is None else max_bins - 1
     chosen = []
@@ -94,18 +120,23 @@ def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.nd
     sides = np.full((2, len(chosen), max(1, int(n_thresholds.max()))), np.inf)
     for feature, both in enumerate(chosen):
         sides[:, feature, : n_thresholds[feature]] = both
-    return Bins(n_thresholds, sides[0], sides[1], slots, largest, has_missing)
+    return Bins(n_thresholds, sides[0], sides[1], slots, largest, bool(sample.is_missing.any()))
 
 
 def draw_rows(n_rows: int, size: int) -> np.ndarray:
     """Return the rows whose numbers have the smallest hashes: whoever has some of the rows can find his share."""
     if n_rows <= size:
         return np.arange(n_rows)
-    hashes = np.arange(1, n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
+    return np.sort(np.argpartition(hash_rows(0, n_rows), size)[:size])
+
+
+def hash_rows(first: int, last: int) -> np.ndarray:
+    """Return the hashes of the numbers of rows, all different: uint64."""
+    hashes = np.arange(first + 1, last + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     hashes ^= hashes >> np.uint64(31)
-    return np.sort(np.argpartition(hashes, size)[:size])
+    return hashes
 
 
 def find_gaps(pieces: list[np.ndarray], largest: float, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,22 +170,49 @@ def encode_rows(
     X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, bins: Bins, workers: Workers
 ) -> np.ndarray:
     """Return the codes of all samples: of every row, and then of the part that stays of those that have one."""
-    guide = make_guide(bins)
-    staying = np.flatnonzero(stays[class_index])
-    dtype = np.uint8 if bins.width <= MOST_BINS + 1 else np.uint16
-    codes = np.empty((len(X) + len(staying), bins.n_columns), dtype=dtype)
+    writer = CodeWriter(bins, reach, stays, class_index)
+    writer.write(X, workers)
+    return writer.codes
 
-    def encode_share(first: int, last: int) -> None:
-        for start in range(first, last, BLOCK_ROWS):
-            block = slice(start, min(start + BLOCK_ROWS, last))
-            lo, hi = reach.box(X[block].astype(np.float64), class_index[block])
-            _encode(lo, hi, guide, bins, codes[block])
 
-    workers.run(encode_share, workers.share(0, len(X)))
-    for start in range(0, len(staying), BLOCK_ROWS):
-        own = X[staying[start : start + BLOCK_ROWS]].astype(np.float64)
-        _encode(own, own, guide, bins, codes[len(X) + start : len(X) + start + len(own)])
-    return codes
+class CodeWriter:
+    """Writes the codes of all samples as rows come in, batch after batch.
+
+    Parameters
+    ----------
+    bins, reach : what codes mean, and what the attacker may do
+    stays : ndarray of bool
+        Which classes have rows of two samples, one that moves and one that does not.
+    class_index : ndarray, the classes of all rows that will come
+    """
+
+    def __init__(self, bins: Bins, reach: Reach, stays: np.ndarray, class_index: np.ndarray) -> None:
+        n_staying = int(np.bincount(class_index, minlength=len(stays))[stays].sum())
+        dtype = np.uint8 if bins.width <= MOST_BINS + 1 else np.uint16
+        self.codes = np.empty((len(class_index) + n_staying, bins.n_columns), dtype=dtype)
+        self._bins, self._guide, self._reach, self._stays = bins, make_guide(bins), reach, stays
+        self._class_index = class_index
+        self._next_row, self._next_part = 0, len(class_index)
+
+    def write(self, X: np.ndarray, workers: Workers) -> tuple[slice, slice]:
+        """Write the codes of the next rows; return where those of the rows are, and those of the parts that stay."""
+        rows = slice(self._next_row, self._next_row + len(X))
+        class_index, codes = self._class_index[rows], self.codes[rows]
+
+        def encode_share(first: int, last: int) -> None:
+            for start in range(first, last, BLOCK_ROWS):
+                block = slice(start, min(start + BLOCK_ROWS, last))
+                lo, hi = self._reach.box(X[block].astype(np.float64), class_index[block])
+                _encode(lo, hi, self._guide, self._bins, codes[block])
+
+        workers.run(encode_share, workers.share(0, len(X)))
+        staying = np.flatnonzero(self._stays[class_index])
+        parts = slice(self._next_part, self._next_part + len(staying))
+        for start in range(0, len(staying), BLOCK_ROWS):
+            own = X[staying[start : start + BLOCK_ROWS]].astype(np.float64)
+            _encode(own, own, self._guide, self._bins, self.codes[parts][start : start + len(own)])
+        self._next_row, self._next_part = rows.stop, parts.stop
+        return rows, parts
 
 
 def _encode(lo: np.ndarray, hi: np.ndarray, guide: Guide, bins: Bins, codes: np.ndarray) -> None:

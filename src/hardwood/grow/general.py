@@ -5,7 +5,6 @@ classes (`_kernels.grow.general_attacks`); with two classes it is the tree of th
 sample adds to a histogram is an integer, so the tree depends neither on threads nor on the order of the rows.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +13,13 @@ from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import general, general_classes, general_ratings
 from hardwood._kernels.grow.general import GROUP_SHIFT, Columns, Histograms, Samples, Tree, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
-from hardwood.grow.bins import Bins, encode_rows, find_bins
+from hardwood.grow.bins import Bins
+from hardwood.grow.coded_rows import CodedRows
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
 from hardwood.grow.fixed_point import weigh_samples
-from hardwood.grow.general_categories import Categories, read_categories, write_codes
+from hardwood.grow.general_categories import Categories
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
-from hardwood.grow.workers import hire
 from hardwood.threat import Reach
 
 # Memory for histograms, see `grow/binned.py`.
@@ -42,21 +41,16 @@ class Statistics(NamedTuple):
     units: Units
 
 
-def grow_classes(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> GrownNodes:
-    """Grow one robust tree of any number of classes on bins; None: on bins for all ends of reach."""
-    attacks = reach.attacks & (options.rho > 0.0)
-    stays = attacks & (options.rho < 1.0)
-    # Ends may lie outside a feature's domain, as in the exact grower; `find_shifts` says why that changes nothing.
-    reach = replace(reach, attacks=attacks, within=None)
-    categories = read_categories(reach, problem.schema)
-    bins, codes = _encode(problem, reach, stays, categories, options.n_threads, max_bins)
+def grow_classes(problem: Problem, coded: CodedRows, options: GrowOptions) -> GrownNodes:
+    """Grow one robust tree of any number of classes on bins."""
+    bins, stays, categories, attacks = coded.bins, coded.stays, coded.categories, coded.reach.attacks
     statistics = weigh_classes(problem, stays, options.rho)
     group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
     tree = make_root(group, statistics, options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
-    columns = make_columns(bins, reach, categories, len(problem.classes), options.monotonic)
-    histograms, work = make_histograms(bins, tree, limits, len(codes)), make_work(tree)
-    context = (make_samples(codes, group, statistics.of_samples), columns, statistics.units, limits)
+    columns = make_columns(bins, coded.reach, categories, len(problem.classes), options.monotonic)
+    histograms, work = make_histograms(bins, tree, limits, len(coded.codes)), make_work(tree)
+    context = (make_samples(coded.codes, group, statistics.of_samples), columns, statistics.units, limits)
     # What is not needed is None, so that nothing is compiled for it.
     partition = categories.make_partition() if categories.n_codes else None
     hidden = bins.missing if bins.has_missing or columns.blank.any() or columns.fill.any() else None
@@ -69,23 +63,6 @@ def harvest_nodes(tree: Tree, units: Units) -> GrownNodes:
     """Return the nodes of a finished tree."""
     n_nodes = int(tree.sizes[NODES])
     return GrownNodes(tree.nodes[:n_nodes], weigh_nodes(tree, units), tree.sides[:n_nodes])
-
-
-def _encode(
-    problem: Problem, reach: Reach, stays: np.ndarray, categories: Categories, n_threads: int, max_bins: int | None
-) -> tuple[Bins, np.ndarray]:
-    """Return the bins of numbers, and the codes of all samples; categories have codes of their own."""
-    X, class_index = problem.X, problem.class_index
-    if categories.n_codes:
-        X = np.where(categories.n_categories > 0, 0.0, X)
-    with hire(n_threads) as workers:
-        bins = replace(find_bins(X, class_index, reach, stays, max_bins), n_codes=categories.n_codes)
-        codes = encode_rows(X, class_index, reach, stays, bins, workers)
-    if categories.n_codes:
-        staying, n_rows = np.flatnonzero(stays[class_index]), len(X)
-        write_codes(codes[:n_rows], bins.columns, categories, problem.X, reach.attacks[class_index])
-        write_codes(codes[n_rows:], bins.columns, categories, problem.X[staying], np.zeros(len(staying), dtype=bool))
-    return bins, codes
 
 
 def weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> Statistics:

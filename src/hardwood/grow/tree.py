@@ -40,6 +40,7 @@ from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
+from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.exact import ExactGrower, prepare_samples
 from hardwood.grow.general import GrownNodes, grow_classes
 from hardwood.grow.general_categories import read_left_sets
@@ -90,10 +91,18 @@ def _refuse_shares(reach: Reach, attacker: str) -> None:
 
 
 def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
-    """Grow one robust tree of numerical features on bins; None: on as many as there are ends of reach."""
-    nodes = BinnedGrower(problem, reach, options, max_bins).grow(options.seed)
+    """Grow one robust tree on bins; None: on as many as there are ends of reach."""
+    return grow_coded(problem, code_rows(problem, reach, options, max_bins), options)
+
+
+def grow_coded(problem: Problem, coded: CodedRows, options: GrowOptions) -> TreeEnsemble:
+    """Grow one robust tree from codes."""
+    is_special = problem.schema.accepts_missing or options.monotonic is not None or problem.schema.categorical
+    if len(problem.classes) > 2 or is_special:
+        return finish(grow_classes(problem, coded, options), problem, coded.reach)
+    nodes = BinnedGrower(problem, coded, options).grow(options.seed)
     ensemble = harvest(nodes, weigh_nodes(nodes), {}, problem)
-    return floor_thresholds(ensemble, reach.whole)
+    return floor_thresholds(ensemble, coded.reach.whole)
 
 
 def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
@@ -103,10 +112,8 @@ def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> T
     """
     needs_bins = problem.schema.accepts_missing or problem.schema.categorical or options.monotonic is not None
     if options.max_bins is None and not needs_bins:
-        grown = sweep_classes(problem, reach, options)
-    else:
-        grown = grow_classes(problem, reach, options, options.max_bins)
-    return finish(grown, problem, reach)
+        return finish(sweep_classes(problem, reach, options), problem, reach)
+    return grow_coded(problem, code_rows(problem, reach, options, options.max_bins), options)
 
 
 def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
