@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         RegressionReport,
         RobustnessReport,
     )
+    from hardwood.table import stream
     from hardwood.threat import AttackRule, OneHotGroup, ThreatModel, find_one_hot_groups
     from hardwood.verification import verify
 
@@ -70,6 +71,7 @@ __all__ = [
     "pruning_path",
     "refine",
     "relabel",
+    "stream",
     "transfer_attack",
     "verify",
 ]
@@ -110,6 +112,7 @@ _HOME = {
     "pruning_path": "refinement",
     "refine": "refinement",
     "relabel": "refinement",
+    "stream": "table",
     "transfer_attack": "attacks",
     "verify": "verification",
 }

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
+from hardwood.table.stream import Stream
 from hardwood.threat import ThreatModel
 
 
@@ -50,7 +51,9 @@ class SingleTree:
         return self.ensemble_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class label, or number, of every row."""
+        """Return the predicted class label, or number, of every row of a table or a stream."""
+        if isinstance(X, Stream):
+            return X.collect(self.predict)
         return self._fitted_on(X).predict(X)
 
     def apply(self, X: Any) -> np.ndarray:
@@ -85,6 +88,8 @@ class FittedTree(SingleTree):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities: each leaf's class shares among the training rows, as the attacker moved them."""
+        if isinstance(X, Stream):
+            return X.collect(self.predict_proba)
         return self._fitted_on(X).predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -75,7 +75,7 @@ def is_missing_somewhere(matrix: np.ndarray) -> bool:
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:
     """Return a label per row, of two classes or more."""
-    labels = _read_column(y, n_rows)
+    labels = read_column(y, n_rows)
     _check_labels(labels)
     if len(classes := np.unique(labels)) < 2:
         raise _one_class(classes)
@@ -84,7 +84,7 @@ def read_labels(y: Any, n_rows: int) -> np.ndarray:
 
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the class labels, sorted, and the class index of each row, of the smallest type that holds it."""
-    y = _read_column(y, n_rows)
+    y = read_column(y, n_rows)
     if y.dtype.kind in "biu" and len(y):
         # Two passes instead of a sort, for the most common kind of labels.
         low, high = y.min(), y.max()
@@ -98,7 +98,7 @@ def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, index.astype(np.min_scalar_type(len(classes) - 1))
 
 
-def _read_column(y: Any, n_rows: int) -> np.ndarray:
+def read_column(y: Any, n_rows: int) -> np.ndarray:
     """Return the target as a plain array that is as long as the table."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")

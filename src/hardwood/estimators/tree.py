@@ -10,13 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
+from hardwood.estimators.streamed import StreamedProblem, read_stream
 from hardwood.estimators.target import hides, read_problem
 from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
-from hardwood.grow.tree import ATTACKERS, grow_tree
+from hardwood.grow.coded_rows import code_batches
+from hardwood.grow.limits import GrowOptions
+from hardwood.grow.problem import Problem
+from hardwood.grow.tree import ATTACKERS, grow_coded, grow_tree
 from hardwood.progress import Progress
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
+from hardwood.table.stream import Stream
+from hardwood.threat import Reach
 
 
 class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -216,13 +222,14 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled.
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
+            In the units the threat model speaks of; nothing has to be scaled. A table larger than memory is read by
+            :func:`hardwood.stream`, which brings labels and weights with it, and is grown on bins.
         y : array-like of shape (n_samples,)
             Labels of two or more classes.
         sample_weight : array-like of shape (n_samples,) or None
@@ -233,14 +240,11 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        if isinstance(X, Stream):
+            return self._fit_stream(read_stream(self, X, y, sample_weight))
         problem = read_problem(self, X, y, sample_weight, narrow=self._is_binned(X))
-        reach = problem.threat.resolve(problem.schema, problem.classes)
-        options = check_grow_options(self, len(problem.X), problem.schema.n_features)
-        options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
+        reach, options = self._read_options(problem)
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
-        options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
-        if hides(problem.threat) and 0.0 < self.rho < 1.0:
-            raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None
@@ -252,6 +256,27 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         elif hasattr(self, "search_report_"):
             del self.search_report_
         return self
+
+    def _fit_stream(self, streamed: StreamedProblem) -> Self:
+        """Grow the tree on bins, from the codes of the rows of a stream."""
+        problem, max_bins = streamed.problem, check_max_bins(self.max_bins)
+        reach, options = self._read_options(problem)
+        options = replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
+        coded = code_batches(streamed.read_batches(), streamed.sample, problem, reach, options, options.max_bins)
+        self._keep(grow_coded(problem, coded, options), problem.threat)
+        if hasattr(self, "search_report_"):
+            del self.search_report_
+        return self
+
+    def _read_options(self, problem: Problem) -> tuple[Reach, GrowOptions]:
+        """Return what the attacker may do to a table, and the parameters for it but for the bins."""
+        reach = problem.threat.resolve(problem.schema, problem.classes)
+        options = check_grow_options(self, len(problem.class_index), problem.schema.n_features)
+        options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
+        options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
+        if hides(problem.threat) and 0.0 < self.rho < 1.0:
+            raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
+        return reach, options
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
         """Return the attacker, or say why it cannot be had with the other parameters or this table."""

@@ -8,8 +8,10 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.estimators.streamed import refuse_beside_stream, refuse_measured
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
+from hardwood.table.stream import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
 from hardwood.verification.ask import AskSettings, decide, decide_all
@@ -29,7 +31,8 @@ def adversarial_accuracy(
     ----------
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
-    X : table of shape (n_samples, n_features)
+    X : table of shape (n_samples, n_features), or a stream
+        See :func:`hardwood.stream`; it brings labels and weights with it, and `y` is None.
     y : array-like of labels
     threat : ThreatModel or any of its spellings
     sample_weight : array-like of shape (n_samples,), or None
@@ -44,6 +47,9 @@ def adversarial_accuracy(
     0.5
     """
     limit = check_time_limit(time_limit)
+    if isinstance(X, Stream):
+        refuse_beside_stream(y=y, sample_weight=sample_weight)
+        return _find_streamed_accuracy(model, X, ThreatModel.coerce(threat), limit)
     return _find_accuracy(read_question(model, X, y, threat), sample_weight, limit)
 
 
@@ -160,6 +166,20 @@ class AdversarialScorer:
 def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = math.inf) -> float:
     fooled = decide_all(question.ensemble, question.matrix, question.class_index, question.reach, time_limit)
     return _share(~fooled, sample_weight)
+
+
+def _find_streamed_accuracy(model: Any, stream: Stream, threat: ThreatModel, time_limit: float) -> float:
+    """Return the share of a stream's rows that survive, by weight."""
+    refuse_measured(threat)
+    survives, total = 0.0, 0.0
+    for X, y, weight in stream:
+        n_rows = float(X.shape[0] if weight is None else np.sum(weight, dtype=np.float64))
+        if n_rows:
+            survives += n_rows * _find_accuracy(read_question(model, X, y, threat), weight, time_limit)
+        total += n_rows
+    if not total:
+        raise ValueError(f"{stream!r} has no rows that weigh anything")
+    return survives / total
 
 
 def _share(survives: np.ndarray, sample_weight: Any) -> float:

@@ -75,6 +75,11 @@ def _is_unseen(domain: Any) -> bool:
     return domain == FROM_DATA or (isinstance(domain, tuple) and domain[0] == FROM_DATA)
 
 
+def is_left_to_table(within: Within) -> bool:
+    """Say whether a table is to say a domain."""
+    return not isinstance(within, dict) or any(map(_is_unseen, within.values()))
+
+
 def _read_column(value: Any, where: str) -> Label:
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (str, int)):

@@ -28,6 +28,7 @@ from hardwood.threat.domain import (
     WholeNumbers,
     Within,
     check_rows,
+    is_left_to_table,
     place_whole,
     place_within,
     read_dtypes,
@@ -189,6 +190,11 @@ class Options:
         return Options(**{
             option.name: option.metadata["scale"](getattr(self, option.name), factor) for option in fields(self)
         })  # fmt: skip
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether domains or groups are left to the values of a table."""
+        return is_left_to_table(self.within) or self.groups == FROM_TABLE
 
     def settle(self, X: Any, matrix: np.ndarray, schema: Schema, *, moves: bool) -> Options:
         """Write out what is left to a table, and check the rows of the table; the same object if nothing was left.

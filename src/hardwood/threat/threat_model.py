@@ -29,7 +29,7 @@ from hardwood.threat.resolve import (
     resolve_rules,
     write_out_features,
 )
-from hardwood.threat.spelling import scale_table, shorten_table
+from hardwood.threat.spelling import needs_table, scale_table, shorten_table
 from hardwood.threat.toml import read_toml
 from hardwood.threat.words import Words
 
@@ -259,6 +259,17 @@ class ThreatModel(Words):
         if self._options.groups:
             raise ValueError(f"groups={self.groups!r}: not understood where changes have costs; leave it out")
         return self._resolve_rules(rules, self._resolve_classes(entries, schema, classes), schema)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether `settle` reads something off the values of a whole table: spreads, domains or one-hot groups.
+
+        Examples
+        --------
+        >>> ThreatModel("2 std").is_measured, ThreatModel(2.0).is_measured
+        (True, False)
+        """
+        return needs_table(self._features) or self._options.is_measured
 
     def settle(self, X: Any, matrix: np.ndarray, schema: Schema) -> ThreatModel:
         """Return the threat model with what it leaves to a table written out, after checking the table's rows.
