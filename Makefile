@@ -17,7 +17,7 @@ INTERPRETED := tests/grow/test_boosting.py::test_every_split_is_the_best \
     tests/threat/test_attack_rules.py::TestMeaning \
     -k "not (scikit_learn or large or threads or fresh_process or paper)"
 
-.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles clean
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -57,7 +57,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles: bench-%: .venv/.bench
+bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream: bench-%: .venv/.bench
 	$(BIN)/python benchmarks/$(subst -,_,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:
