@@ -60,22 +60,22 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
     _refuse(estimator)
     threat = ThreatModel.coerce(estimator.threat, estimator.attacking_classes)
     refuse_measured(threat)
-    survey = _Survey(estimator)
+    found = _FirstPass(estimator)
     start = 0
     for batch in stream:
         with _say_where(start):
-            start += survey.add(batch)
-    if survey.schema is None:
+            start += found.add(batch)
+    if found.schema is None:
         raise ValueError(f"{stream!r} has no rows")
-    classes, class_index = survey.join_labels()
-    schema = threat.extend(survey.schema)
-    if schema.accepts_missing and not hides(threat) and not survey.any_missing:
+    classes, class_index = found.join_labels()
+    schema = threat.extend(found.schema)
+    if schema.accepts_missing and not hides(threat) and not found.any_missing:
         schema = replace(schema, accepts_missing=False)
-    template = survey.make_template()
+    template = found.make_template()
     threat = threat.settle(template, schema.encode(template), schema)
     class_weight, kept, weight = read_class_weight(estimator.class_weight, classes, class_index), class_index, None
-    if survey.weights:
-        _, kept, weight = weigh(np.empty((start, 0)), class_index, np.concatenate(survey.weights), classes)
+    if found.weights:
+        _, kept, weight = weigh(np.empty((start, 0)), class_index, np.concatenate(found.weights), classes)
     problem = Problem(
         X=np.empty((0, schema.n_features)),
         class_index=kept,
@@ -85,8 +85,8 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
         classes=classes,
         threat=threat,
     )
-    numbers, rows = survey.sampler.finish()
-    sample = Sample(rows, kept[numbers], survey.is_missing, survey.farthest)
+    numbers, rows = found.sampler.finish()
+    sample = Sample(rows, kept[numbers], found.is_missing, found.farthest)
     return StreamedProblem(problem, sample, stream, start, class_index)
 
 
@@ -125,7 +125,7 @@ def _say_where(start: int) -> Iterator[None]:
         raise
 
 
-class _Survey:
+class _FirstPass:
     """What the first pass finds."""
 
     def __init__(self, estimator: Any) -> None:
