@@ -473,7 +473,11 @@ USAGE = {
         1,
         ["'depth'", "'width', 'height'"],
     ),
-    "a regression": (["attack", "regression.json", "data.csv", "--output", "e.csv"], 1, ["regression"]),
+    "a class of a regression": (
+        ["evaluate", "regression.json", "data.csv", "--target", "big", "--epsilon", "1", "--positive-class", "yes"],
+        1,
+        ["positive_class", "regression"],
+    ),
 }
 
 

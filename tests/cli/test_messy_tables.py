@@ -231,8 +231,14 @@ class TestShow:
 
 
 def test_a_messy_table_in_processes_of_their_own():
-    """The whole way of a table with everything in it but missing cells."""
-    make_messy().to_csv("data.csv", index=False, sep=";")
+    """The whole way of a table with everything in it: identifiers, dates, text, flags, missing cells, three classes."""
+    table = make_messy()
+    table.loc[table["income"] < 20, "label"] = "unclear"
+    table.loc[::7, "income"] = np.nan
+    table.loc[::11, "colour"] = None
+    table["age"] = table["age"].astype(object)
+    table.loc[::13, "age"] = "?"
+    table.to_csv("data.csv", index=False, sep=";")
     steps = [
         ("threat", "data.csv", "--target", "label", "--output", "threat.toml"),
         ("fit", "data.csv", "--target", "label", "--threat", "threat.toml", "--output", "model.json"),
@@ -284,6 +290,18 @@ class TestModels:
         assert "a constant" in result.stdout
         assert run("predict", "model.json", "data.csv", "--output", "p.csv").exit_code == 0
         assert pd.read_csv("p.csv")["prediction"].between(-20, 80).all()
+        judged = ["model.json", "data.csv", "--target", "income", "--epsilon", 3]
+        evaluated = run("evaluate", *judged, "--output", "rows.csv")
+        assert "best constant" in evaluated.stdout, evaluated.stderr
+        attacked = run("attack", *judged, "--output", "examples.csv")
+        assert "can be made worse" in attacked.stdout, attacked.stderr
+        examples = pd.read_csv("examples.csv")
+        assert (examples["error"] >= examples["error_before"]).all()
+        assert (examples["error"] > examples["error_before"]).any()
+        row = int((examples["error"] - examples["error_before"]).argmax()) + 1
+        shown = run("show", "model.json", "--row", row, "--data", "data.csv", "--epsilon", 3)
+        assert "the attacker can " in shown.stdout, shown.stderr
+        assert "    age: " in shown.stdout
 
     def test_options_that_a_model_does_not_have(self):
         make_table().to_csv("data.csv", index=False)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import hardwood
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import LOADING, console, explaining, run_with_notice, say_error, showing_progress
-from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_table
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
     from hardwood import AttackResult
+    from hardwood.results import RegressionAttackResult
 
 
 # Types that know missing values, by the kinds of those that do not.
@@ -54,6 +55,7 @@ def attack(
     Writes one row per row of DATA: its number, its class, whether it was wrong as it stood, was
     made wrong, holds, or is undecided, how far away the example is, a distance below which there is
     none, the example in the units of the table, and what stood there before where it was changed.
+    Of a model that predicts numbers: the example whose prediction is furthest off, and by how much.
     Without --threat or --epsilon every column may take any value. Ctrl-C keeps what has been found.
 
     **Example:** hardwood attack model.json mail.csv --target spam --threat threat.toml --output
@@ -67,11 +69,9 @@ def attack(
     anywhere = threat is None and epsilon is None
     threat_model = None if anywhere else read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
-    with explaining(f"attack {model}"):
-        classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)
     ensemble = adopt_table(ensemble, X)
-    y = ensemble.predict(X) if labels is None else read_classes(labels, classes, data)
+    y = ensemble.predict(X) if labels is None else read_target(labels, ensemble, data)
     if threat_model is not None:
         with explaining(f"attack {model} on {data}"):
             threat_model = settle_threat(threat_model, ensemble, X)
@@ -81,8 +81,13 @@ def attack(
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
         with showing_progress("Attacking...") as progress:
             result = search(X, y, time_limit=time_limit, progress=progress)
-    write_table(_as_table(result, X, y), output)
-    console.print(f"{_summarise(result)}; saved to {output}", markup=False, soft_wrap=True)
+    is_regression = ensemble.classes is None
+    write_table(_as_table(result, X, y, _list_errors(result) if is_regression else _list_outcomes(result)), output)
+    console.print(
+        f"{_summarise_errors(result) if is_regression else _summarise(result)}; saved to {output}",
+        markup=False,
+        soft_wrap=True,
+    )
     if result.interrupted:
         say_error(f"interrupted: {output} holds what had been found by then")
         raise typer.Exit(130)
@@ -105,24 +110,46 @@ def _summarise(result: AttackResult) -> str:
     return text
 
 
-def _as_table(result: AttackResult, X: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
+def _summarise_errors(result: RegressionAttackResult) -> str:
+    """Say how far predictions are off, and how far they can be made to be."""
+    worse = result.made_worse
+    return (
+        f"{len(worse):,} rows: {worse.sum():,} ({worse.mean():.1%}) can be made worse, from "
+        f"{result.error_before.mean():.4g} off on average to {result.error.mean():.4g}"
+    )
+
+
+def _list_outcomes(result: AttackResult) -> dict[str, Any]:
+    kinds = [result.was_wrong, result.made_wrong, result.holds]
+    return {
+        "outcome": np.select(kinds, ["was wrong", "made wrong", "holds"], "undecided"),
+        "distance": result.distance,
+        "lower": result.lower,
+    }
+
+
+def _list_errors(result: RegressionAttackResult) -> dict[str, Any]:
+    return {
+        "error_before": result.error_before,
+        "error": result.error,
+        "error_at_most": result.upper,
+        "distance": result.distance,
+    }
+
+
+def _as_table(
+    result: AttackResult | RegressionAttackResult, X: pd.DataFrame, y: np.ndarray, found: dict[str, Any]
+) -> pd.DataFrame:
     """One row per row: what was found, the example, and what stood before in the cells that were changed."""
     names = list(X.columns)
-    kinds = [result.was_wrong, result.made_wrong, result.holds]
-    outcome = pd.DataFrame(
-        {
-            "row": np.arange(1, len(result.found) + 1),
-            "class": y,
-            "outcome": np.select(kinds, ["was wrong", "made wrong", "holds"], "undecided"),
-            "distance": result.distance,
-            "lower": result.lower,
-        }
-    )
+    is_regression = "error" in found
+    moved = getattr(result, "made_worse" if is_regression else "made_wrong")
+    outcome = pd.DataFrame({"row": np.arange(1, len(y) + 1), "target" if is_regression else "class": y, **found})
     before, examples = {}, {}
     for name in names:
         own = X[name]
         after = examples[name] = _as_typed(result.X_adv[name], own)
-        changed = result.made_wrong & (after.astype(object) != own.astype(object)).to_numpy() & own.notna().to_numpy()
+        changed = moved & (after.astype(object) != own.astype(object)).to_numpy() & own.notna().to_numpy()
         if changed.any():
             before[f"{name}_before"] = own.astype(_NULLABLE.get(own.dtype.kind, object)).where(changed)
     outcome = outcome.rename(columns={name: f"attack_{name}" for name in outcome.columns if name in {*names, *before}})

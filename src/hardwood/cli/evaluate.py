@@ -19,12 +19,12 @@ from hardwood.cli.messages import (
     say_error,
     showing_progress,
 )
-from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_file, write_table
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
-    from hardwood import RobustnessReport
+    from hardwood import RobustnessReport, TreeEnsemble
 
 _POINTS = 9
 _UP_TO = 2.0
@@ -37,7 +37,7 @@ PositiveClass = Annotated[
 DecisionThreshold = Annotated[
     float | None, typer.Option(metavar="SHARE", help="The probability from which it counts as detected.")
 ]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes.")]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the true classes, or numbers.")]
 Curve = Annotated[
     float | None, typer.Option(metavar="FACTOR", min=0, help="Also under multiples of the threat, up to this one.")
 ]
@@ -82,8 +82,8 @@ def evaluate(
     """Measure how a model fares under attack.
 
     Prints accuracy, adversarial accuracy, that of a constant classifier, and the ceiling that no
-    classifier can exceed. What is not decided within the time limits makes intervals of the
-    figures. Ctrl-C ends the search and keeps what has been decided.
+    classifier can exceed; of a model that predicts numbers the errors. What is not decided within
+    the time limits makes intervals of the figures. Ctrl-C ends the search and keeps what has been decided.
 
     **Example:** hardwood evaluate model.json mail.csv --target spam --threat threat.toml
     """
@@ -91,25 +91,23 @@ def evaluate(
     _check_files([model, data, *([threat] if threat else [])], output, plot)
     threat_model = read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
-    with explaining(f"evaluate {model}"):
-        classes = ensemble.labels
     X, labels = read_rows(data, ensemble.schema, target)
     ensemble = adopt_table(ensemble, X)
     with explaining(f"evaluate {model} on {data}"):
         threat_model = settle_threat(threat_model, ensemble, X)
     assert labels is not None
-    y = read_classes(labels, classes, data)
+    y = read_target(labels, ensemble, data)
     up_to = _UP_TO if curve is None and plot is not None else curve
     epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
+    has_ceiling = ceiling and not threat_model.rules and ensemble.classes is not None
     measure = partial(
-        hardwood.evaluate, ensemble, threat=threat_model, ceiling=ceiling, ceiling_time_limit=ceiling_time_limit,
-        distances=distances, n_jobs=jobs, positive_class=_find_label(positive_class, classes),
+        hardwood.evaluate, ensemble, threat=threat_model, ceiling=has_ceiling, ceiling_time_limit=ceiling_time_limit,
+        distances=distances, n_jobs=jobs, positive_class=_find_label(positive_class, ensemble),
         decision_threshold=decision_threshold,
     )  # fmt: skip
     with explaining(f"evaluate {model} on {data}"):
         run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
-        has_ceiling = ceiling and not threat_model.rules
         with showing_progress(*["Ceiling..."] * has_ceiling, "Attacking...", "Measuring...") as progress:
             report = measure(X, y, epsilons=epsilons, time_limit=time_limit, progress=progress)
     console.print(str(report), markup=False, soft_wrap=True)
@@ -119,9 +117,11 @@ def evaluate(
         raise typer.Exit(130)
 
 
-def _find_label(spelled: str | None, classes: np.ndarray) -> Any:
+def _find_label(spelled: str | None, ensemble: TreeEnsemble) -> Any:
     """Return a class as the model spells it."""
-    return {str(label): label for label in classes.tolist()}.get(spelled, spelled) if spelled is not None else None
+    if spelled is None or ensemble.classes is None:
+        return spelled
+    return {str(label): label for label in ensemble.classes.tolist()}.get(spelled, spelled)
 
 
 def _check_options(threat: Path | None, epsilon: float | None, curve: float | None) -> None:

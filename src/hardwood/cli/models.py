@@ -133,6 +133,16 @@ def _list(names: Collection[str]) -> str:
     return ", ".join(shown if len(shown) <= 20 else [*shown[:20], "..."])
 
 
+def read_target(labels: pd.Series, ensemble: TreeEnsemble, path: Path) -> np.ndarray:
+    """Return the classes of a table as the model spells them, or its numbers if the model is a regression."""
+    if ensemble.classes is not None:
+        return read_classes(labels, ensemble.classes, path)
+    found = read_numbers(labels, "the model predicts numbers")
+    if found.problem or found.values is None:
+        raise CommandError(f"{path}: {found.problem}")
+    return found.values.to_numpy(dtype="float64")
+
+
 def read_classes(labels: pd.Series, classes: np.ndarray, path: Path) -> np.ndarray:
     """Return the labels of a table as the model spells them: 1, 1.0 and the text "1" are the same class."""
     known = classes.tolist()

@@ -11,7 +11,7 @@ import typer
 import hardwood
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
-from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_classes, read_model, read_rows
+from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
 from hardwood.cli.tables import check_inputs
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
@@ -62,7 +62,7 @@ def show(
         with explaining(f"explain row {row} of {data}"):
             attacker = settle_threat(attacker, ensemble, X)
     X = X.iloc[[row - 1]]
-    y = None if labels is None else read_classes(labels.iloc[[row - 1]], ensemble.labels, data)
+    y = None if labels is None else read_target(labels.iloc[[row - 1]], ensemble, data)
     with explaining(f"explain row {row} of {data}"):
         lines = run_with_notice(lambda: list(_explain(ensemble, X, y, attacker, row)), "Attacking the row...")
     _print("\n".join(lines))
@@ -100,10 +100,15 @@ def _explain_by_leaves(
     from hardwood.verification.explanation import explain_row
     from hardwood.verification.question import read_question
 
-    question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
-    class_index = int(question.class_index[0])
     settings = AskSettings(time_limit=_TIME_LIMIT)
-    explanation = explain_row(question.ensemble, question.matrix, class_index, question.reach, settings)
+    if ensemble.classes is None:
+        matrix = ensemble.schema.encode(X)
+        reach = hardwood.ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema).resolve(ensemble.schema)
+        explanation = explain_row(ensemble, matrix, 0, reach, settings)
+    else:
+        question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
+        matrix, class_index = question.matrix, int(question.class_index[0])
+        explanation = explain_row(ensemble, matrix, class_index, question.reach, settings)
     for condition in describe_conditions(ensemble, explanation.path):
         yield f"    {condition}"
     yield f"    {describe_leaf(ensemble, explanation.path[-1])}"
@@ -114,7 +119,7 @@ def _explain_by_leaves(
         yield "the attacker cannot move it to any other leaf"
     for push in explanation.pushes:
         yield f"the attacker can push it to: {describe_leaf(ensemble, push.leaf)}"
-        yield from _list_changes(ensemble, question.matrix[0], push.point, push.changed, X)
+        yield from _list_changes(ensemble, matrix[0], push.point, push.changed, X)
     if explanation.undecided:
         yield f"of {explanation.undecided} leaves it is not known"
 
@@ -122,18 +127,30 @@ def _explain_by_leaves(
 def _explain_by_example(
     ensemble: TreeEnsemble, X: pd.DataFrame, y: np.ndarray | None, threat: ThreatModel
 ) -> Iterator[str]:
-    """Say what the nearest example of a row is."""
-    result = hardwood.attack(ensemble, X, y, threat, norm=0, time_limit=_TIME_LIMIT)
+    """Say what the nearest example of a row is, or of a number the one that is furthest off."""
+    norm = np.inf if ensemble.classes is None else 0
+    result = hardwood.attack(ensemble, X, y, threat, norm=norm, time_limit=_TIME_LIMIT)
+    if ensemble.classes is None:
+        yield f"the attacker can make it {result.prediction[0]:.6g}:"
+        yield from _list_changes(ensemble, *_find_changes(ensemble, X, result.X_adv), X)
+        return
     if result.was_wrong[0]:
         return
     if result.made_wrong[0]:
-        before, after = (ensemble.schema.encode(table)[0] for table in (X, result.X_adv))
         yield f"the attacker can make it {ensemble.predict(result.X_adv)[0]}:"
-        yield from _list_changes(ensemble, before, after, np.flatnonzero(before != after), X)
+        yield from _list_changes(ensemble, *_find_changes(ensemble, X, result.X_adv), X)
     elif result.holds[0]:
         yield "whatever the attacker does, it stays so"
     else:
         yield f"whether the attacker can change that is not known after {_TIME_LIMIT:g} seconds"
+
+
+def _find_changes(
+    ensemble: TreeEnsemble, X: pd.DataFrame, examples: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a row before and after, encoded, and the features that were changed."""
+    before, after = (ensemble.schema.encode(table)[0] for table in (X, examples))
+    return before, after, np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after)))
 
 
 def _list_changes(
