@@ -294,8 +294,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def _is_binned(self, X: Any) -> bool:
         """Say whether an array is certainly grown on bins, by a grower that widens it block by block."""
-        wanted = self.max_bins not in ("auto", "exact") or (self.max_bins == "auto" and len(X) > AUTO_ROWS)
-        return isinstance(X, np.ndarray) and wanted and self.attacker == "groot" and self.refine is None
+        if not isinstance(X, np.ndarray) or self.attacker != "groot" or self.refine is not None:
+            return False
+        return self.max_bins not in ("auto", "exact") or (self.max_bins == "auto" and len(X) > AUTO_ROWS)
 
     def _read_monotonic(self, schema: Schema, n_classes: int) -> np.ndarray | None:
         """Return which features are monotone, or say why they cannot be."""

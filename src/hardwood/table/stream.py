@@ -173,10 +173,13 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
     _check_files(dataset)
     features = [name for name in names if name not in (target, weight)]
 
+    # To keep memory small, one batch and one file are read ahead, and no row group as a whole.
+    options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": 1, "fragment_readahead": 1}
+    if isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat):
+        options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+
     def read() -> Iterator[Batch]:
-        # Reading ahead by one batch and one file keeps memory small.
-        batches = dataset.to_batches(batch_size=batch_rows, batch_readahead=1, fragment_readahead=1)
-        for batch in batches:
+        for batch in dataset.to_batches(**options):
             if batch.num_rows:
                 frame = batch.to_pandas()
                 own = (None if name is None else frame[name].to_numpy() for name in (target, weight))
