@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from hardwood import RobustTreeClassifier, TreeEnsemble, adversarial_accuracy, stream
+from hardwood import RobustForestClassifier, RobustTreeClassifier, TreeEnsemble, adversarial_accuracy, stream
 from hardwood.grow.bins import draw_rows
 from hardwood.grow.row_sampler import RowSampler
 
@@ -183,6 +184,40 @@ class TestParquet:
         table.drop(columns="b").to_parquet(tmp_path / "b.parquet")
         with pytest.raises(ValueError, match=r"b.parquet' has other columns than the first: they differ in \['b'\]"):
             stream(tmp_path, "label")
+
+
+class TestForest:
+    @pytest.mark.parametrize(
+        "parameters",
+        [{}, {"rho": 0.5}, {"bootstrap": True, "class_weight": "balanced_subsample"}, {"class_weight": "balanced"}],
+    )
+    def test_same(self, parameters: dict[str, Any]) -> None:
+        X, y = make_table()
+        weight = np.random.default_rng(1).integers(0, 4, size=len(X)) / 2.0
+        forest = RobustForestClassifier(0.1, n_estimators=5, random_state=0, n_jobs=2, **parameters)
+        expected = clone(forest).fit(X, y, weight)
+        streamed = forest.fit(stream(X, y, sample_weight=weight, batch_rows=900))
+        assert streamed.ensemble_.to_json() == expected.ensemble_.to_json()
+        np.testing.assert_array_equal(streamed.predict_proba(stream(X)), expected.predict_proba(X))
+
+    def test_warm_start(self) -> None:
+        X, y = make_table()
+        forest = RobustForestClassifier(0.1, n_estimators=2, random_state=0, warm_start=True).fit(stream(X, y))
+        forest.set_params(n_estimators=5).fit(stream(X, y, batch_rows=800))
+        expected = RobustForestClassifier(0.1, n_estimators=5, random_state=0).fit(X, y)
+        assert forest.ensemble_.to_json() == expected.ensemble_.to_json()
+
+    def test_refusals(self) -> None:
+        X, y = make_table(n_classes=3)
+        with pytest.raises(ValueError, match="Only binary classification is supported"):
+            RobustForestClassifier(0.1).fit(stream(X, y))
+        with pytest.raises(ValueError, match="oob_score=True: needs all rows in memory"):
+            RobustForestClassifier(0.1, oob_score=True, bootstrap=True).fit(stream(X, y == 0))
+        with pytest.raises(ValueError, match="max_bins='exact': needs all rows in memory"):
+            RobustForestClassifier(0.1, max_bins="exact").fit(stream(X, y == 0))
+        frame = pd.DataFrame(X).rename(columns=str).astype({"3": "category"})
+        with pytest.raises(ValueError, match="column '3' is categorical; forests that are grown from codes"):
+            RobustForestClassifier({"0": 0.1}).fit(stream(cut(frame, y == 0, None, [])))
 
 
 class TestAnswers:

@@ -17,12 +17,14 @@ from hardwood.estimators.forest_parts import (
     vote_unseen,
 )
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.streamed import read_stream
 from hardwood.estimators.target import read_problem
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.forest import ForestOptions, prepare_grower
+from hardwood.grow.forest import ForestOptions, prepare_grower, take_codes
 from hardwood.grow.problem import Problem
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
+from hardwood.table.stream import Stream
 from hardwood.verification.cheap import certify_classes
 
 
@@ -147,13 +149,14 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the forest.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled.
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
+            In the units the threat model speaks of; nothing has to be scaled. A table of numbers that is larger than
+            memory is read by :func:`hardwood.stream`, which brings labels and weights with it.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or None
@@ -164,12 +167,17 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         """
         is_balanced_anew = isinstance(self.class_weight, str) and self.class_weight == "balanced_subsample"
         reader = clone(self).set_params(class_weight=None) if is_balanced_anew else self
-        problem = read_problem(reader, X, y, sample_weight)
+        streamed = read_stream(reader, X, y, sample_weight) if isinstance(X, Stream) else None
+        problem = read_problem(reader, X, y, sample_weight) if streamed is None else streamed.problem
         reach = problem.threat.resolve(problem.schema, problem.classes)
-        options = check_grow_options(self, len(problem.X), problem.schema.n_features)
+        options = check_grow_options(self, len(problem.class_index), problem.schema.n_features)
         options = replace(options, max_bins=check_bins(self.max_bins))
-        before, forest = continue_forest(self, problem.schema, problem.classes, len(problem.X), options.seed)
-        grower = prepare_grower(problem, reach, options, balance_draws=is_balanced_anew)
+        before, forest = continue_forest(self, problem.schema, problem.classes, len(problem.class_index), options.seed)
+        if streamed is None:
+            grower = prepare_grower(problem, reach, options, balance_draws=is_balanced_anew)
+        else:
+            coded = streamed.code(reach, options)
+            grower = take_codes(problem, coded, options, balance_draws=is_balanced_anew)
         ensemble = grow_on(before, grower, forest)
         self._keep(ensemble, problem.threat)
         self._seed = forest.seed

@@ -14,14 +14,16 @@ import numpy as np
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from hardwood.estimators.target import hides, read_class_weight, read_column, weigh
+from hardwood.estimators.target import hides, read_class_weight, read_column, refuse_many_classes, weigh
 from hardwood.grow.bins import Sample
+from hardwood.grow.coded_rows import CodedRows, code_batches
+from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.row_sampler import RowSampler
 from hardwood.table import Schema
 from hardwood.table.likeness import find_whole_columns, is_polars
 from hardwood.table.stream import Batch, Stream
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,11 @@ class StreamedProblem:
     n_rows: int  # those that weigh nothing included
     all_classes: np.ndarray  # of all rows: the index of each
 
-    def read_batches(self) -> Iterator[np.ndarray]:
+    def code(self, reach: Reach, options: GrowOptions) -> CodedRows:
+        """Make the second pass, and return the codes of all rows."""
+        return code_batches(self._read_batches(), self.sample, self.problem, reach, options, options.max_bins)
+
+    def _read_batches(self) -> Iterator[np.ndarray]:
         """Read the stream again, and yield the rows that weigh something, encoded."""
         problem, start = self.problem, 0
         for batch in self.stream:
@@ -68,6 +74,7 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
     if found.schema is None:
         raise ValueError(f"{stream!r} has no rows")
     classes, class_index = found.join_labels()
+    refuse_many_classes(estimator, classes)
     schema = threat.extend(found.schema)
     if schema.accepts_missing and not hides(threat) and not found.any_missing:
         schema = replace(schema, accepts_missing=False)
@@ -99,11 +106,16 @@ def refuse_beside_stream(**values: Any) -> None:
 
 def _refuse(estimator: Any) -> None:
     """Refuse parameters of growers that need all rows at hand."""
-    expected = {"max_bins": "an integer or 'auto'", "refine": "None", "attacker": "'groot'"}
-    for name, words in expected.items():
-        value = getattr(estimator, name)
-        if value not in (None, "groot") if name != "max_bins" else value == "exact":
-            raise ValueError(f"{name}={value!r}: needs all rows in memory at once; for a stream, expected {words}")
+    refused = {
+        "max_bins": ("exact", "an integer from 2 to 255"),
+        "refine": (("alternate", "search"), "None"),
+        "attacker": (("chen", "chen-greedy"), "'groot'"),
+        "oob_score": (True, "False"),
+    }
+    for name, (values, expected) in refused.items():
+        value = getattr(estimator, name, None)
+        if value is not None and (value in values if isinstance(values, tuple) else value == values):
+            raise ValueError(f"{name}={value!r}: needs all rows in memory at once; for a stream, expected {expected}")
 
 
 def refuse_measured(threat: ThreatModel) -> None:

@@ -34,8 +34,7 @@ def read_problem(
         schema = replace(schema, accepts_missing=False)
     threat = threat.settle(X, matrix, schema)
     classes, class_index = read_target(y, len(matrix))
-    if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
-        raise _many_classes(estimator, classes)
+    refuse_many_classes(estimator, classes)
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:
         matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
@@ -118,10 +117,12 @@ def _one_class(classes: np.ndarray) -> ValueError:
     return ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
 
 
-def _many_classes(estimator: Any, classes: np.ndarray) -> ValueError:
-    """Say that this estimator, with its parameters, takes two classes only."""
+def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
+    """Refuse more than two classes if this estimator, with its parameters, takes only two."""
+    if len(classes) <= 2 or get_tags(estimator).classifier_tags.multi_class:
+        return
     shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-    return ValueError(
+    raise ValueError(
         f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {estimator!r} takes two. "
         "Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
     )

@@ -13,7 +13,6 @@ from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.streamed import StreamedProblem, read_stream
 from hardwood.estimators.target import hides, read_problem
 from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
-from hardwood.grow.coded_rows import code_batches
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import ATTACKERS, grow_coded, grow_tree
@@ -262,8 +261,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         problem, max_bins = streamed.problem, check_max_bins(self.max_bins)
         reach, options = self._read_options(problem)
         options = replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
-        coded = code_batches(streamed.read_batches(), streamed.sample, problem, reach, options, options.max_bins)
-        self._keep(grow_coded(problem, coded, options), problem.threat)
+        self._keep(grow_coded(problem, streamed.code(reach, options), options), problem.threat)
         if hasattr(self, "search_report_"):
             del self.search_report_
         return self

@@ -11,7 +11,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import BinnedGrower
-from hardwood.grow.coded_rows import code_rows
+from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.regression import RegressionProblem, grow_regression
@@ -113,8 +113,17 @@ def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, bala
         options = replace(options, max_bins=None)  # the grower of two classes takes categories without bins only
     if options.max_bins is None or len(problem.classes) > 2:
         return FromRows(problem, reach, options, balance_draws)
-    coded = code_rows(problem, reach, options, options.max_bins)
-    return FromCodes(problem, reach, BinnedGrower(problem, coded, options), balance_draws)
+    return take_codes(
+        problem, code_rows(problem, reach, options, options.max_bins), options, balance_draws=balance_draws
+    )
+
+
+def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
+    """Make a table of two classes and numbers that is in codes ready for growing trees from it."""
+    if problem.schema.categorical:
+        column = problem.schema.key(problem.schema.categorical[0])
+        raise ValueError(f"X: column {column!r} is categorical; forests that are grown from codes take numbers only")
+    return FromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
 
 
 def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> list[TreeEnsemble]:
