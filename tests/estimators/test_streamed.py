@@ -11,7 +11,15 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from hardwood import RobustForestClassifier, RobustTreeClassifier, TreeEnsemble, adversarial_accuracy, stream
+from hardwood import (
+    RobustForestClassifier,
+    RobustTreeClassifier,
+    RobustTreeRegressor,
+    TreeEnsemble,
+    adversarial_accuracy,
+    evaluate,
+    stream,
+)
 from hardwood.grow.bins import draw_rows
 from hardwood.grow.row_sampler import RowSampler
 
@@ -147,7 +155,7 @@ class TestParquet:
     @pytest.mark.parametrize("batch_rows", [100, 5000])
     def test_file_folder_and_dataset(self, table: pd.DataFrame, tmp_path: Path, batch_rows: int) -> None:
         dataset = pytest.importorskip("pyarrow.dataset")
-        table.to_parquet(tmp_path / "one.parquet", row_group_size=700)
+        table.set_axis(range(len(table), 0, -1)).to_parquet(tmp_path / "one.parquet", row_group_size=700)
         (tmp_path / "many").mkdir()
         for number, start in enumerate(range(0, len(table), 800)):
             table[start : start + 800].to_parquet(tmp_path / "many" / f"part-{number}.parquet")
@@ -241,6 +249,30 @@ class TestAnswers:
         with pytest.raises(ValueError, match="y: a stream brings its own"):
             adversarial_accuracy(model, rows, y, 0.1)
 
+    def test_evaluate(self) -> None:
+        X, y = make_table(600)
+        model = make_model().fit(X, y)
+        asked: dict[str, Any] = {"epsilons": [0.5, 2], "distances": True, "positive_class": 1}
+        expected = evaluate(model, X, y, 0.1, ceiling=False, **asked)
+        report = evaluate(model, stream(X, y, batch_rows=250), None, 0.1, **asked)
+        for name in ("label", "prediction", "robust_to", "fooled_at", "distance", "distance_lower", "epsilons"):
+            np.testing.assert_array_equal(getattr(report, name), getattr(expected, name))
+        assert report.adversarial_accuracy == expected.adversarial_accuracy
+        assert report.ceilings is None
+        assert report.roc_auc is None
+        assert report.seconds.keys() == expected.seconds.keys()
+        assert str(report)
+        regression = RobustTreeRegressor(max_depth=2).fit(X, y)
+        for wrong, rows, message in (
+            (regression, stream(X, y), "a regression is evaluated on tables in memory only"),
+            (model, stream(X, y, sample_weight=y), "evaluate counts rows"),
+            (model, stream(lambda: iter([])), "has no rows"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                evaluate(wrong, rows, None, 0.1)
+        with pytest.raises(ValueError, match="y: a stream brings its own"):
+            evaluate(model, stream(X, y), y, 0.1)
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -299,7 +331,7 @@ class TestRefusals:
             ([(X, np.zeros_like(y))], "y has only one class"),
             ([(X, y), (X, np.where(y == 0, np.nan, 1.0))], "Input y contains NaN"),
             ([(X, y), (np.where(X > 2, np.inf, X), y)], "Input X contains infinity"),
-            ([(X, None)], "requires y"),
+            ([(X, None)], "the stream has no labels"),
         ]
         for batches, message in cases:
             with pytest.raises(ValueError, match=message):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.table import Schema
-from hardwood.table.stream import Stream
+from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 
 

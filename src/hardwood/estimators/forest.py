@@ -24,7 +24,7 @@ from hardwood.grow.forest import ForestOptions, prepare_grower, take_codes
 from hardwood.grow.problem import Problem
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
-from hardwood.table.stream import Stream
+from hardwood.table.batches import Stream
 from hardwood.verification.cheap import certify_classes
 
 

@@ -21,8 +21,8 @@ from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.row_sampler import RowSampler
 from hardwood.table import Schema
+from hardwood.table.batches import Batch, Stream
 from hardwood.table.likeness import find_whole_columns, is_polars
-from hardwood.table.stream import Batch, Stream
 from hardwood.threat import Reach, ThreatModel
 
 
@@ -33,8 +33,8 @@ class StreamedProblem:
     problem: Problem  # its table has no rows
     sample: Sample
     stream: Stream
-    n_rows: int  # those that weigh nothing included
-    all_classes: np.ndarray  # of all rows: the index of each
+    all_classes: np.ndarray  # the class index of all rows, those that weigh nothing included
+    kept: np.ndarray | None  # which of them weigh something; None: all
 
     def code(self, reach: Reach, options: GrowOptions) -> CodedRows:
         """Make the second pass, and return the codes of all rows."""
@@ -52,12 +52,12 @@ class StreamedProblem:
                     raise ValueError(f"{self.stream!r} gave other rows when it was read again; a fit reads it twice")
                 problem.threat.settle(batch.X, matrix, problem.schema)  # checks the rows
             start += len(matrix)
-            if batch.sample_weight is not None:
-                matrix = matrix[np.asarray(batch.sample_weight) > 0.0]
+            if self.kept is not None:
+                matrix = matrix[self.kept[start - len(matrix) : start]]
             if len(matrix):
                 yield matrix
-        if start < self.n_rows:
-            raise ValueError(f"{self.stream!r} gave {self.n_rows} rows, and {start} when it was read again")
+        if start < len(self.all_classes):
+            raise ValueError(f"{self.stream!r} gave {len(self.all_classes)} rows, and {start} when it was read again")
 
 
 def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> StreamedProblem:
@@ -80,12 +80,15 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
         schema = replace(schema, accepts_missing=False)
     template = found.make_template()
     threat = threat.settle(template, schema.encode(template), schema)
-    class_weight, kept, weight = read_class_weight(estimator.class_weight, classes, class_index), class_index, None
+    class_weight = read_class_weight(estimator.class_weight, classes, class_index)
+    all_classes, weight, kept = class_index, None, None
     if found.weights:
-        _, kept, weight = weigh(np.empty((start, 0)), class_index, np.concatenate(found.weights), classes)
+        weight = np.concatenate(found.weights)
+        kept = weight > 0.0
+        _, class_index, weight = weigh(np.empty((start, 0)), class_index, weight, classes)
     problem = Problem(
         X=np.empty((0, schema.n_features)),
-        class_index=kept,
+        class_index=class_index,
         sample_weight=weight,
         class_weight=class_weight,
         schema=schema,
@@ -93,8 +96,8 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
         threat=threat,
     )
     numbers, rows = found.sampler.finish()
-    sample = Sample(rows, kept[numbers], found.is_missing, found.farthest)
-    return StreamedProblem(problem, sample, stream, start, class_index)
+    sample = Sample(rows, class_index[numbers], found.is_missing, found.farthest)
+    return StreamedProblem(problem, sample, stream, all_classes, kept)
 
 
 def refuse_beside_stream(**values: Any) -> None:
@@ -150,6 +153,8 @@ class _FirstPass:
 
     def add(self, batch: Batch) -> int:
         """Look at a batch; return how many rows it has."""
+        if batch.y is None:
+            raise ValueError("y: requires y, and the stream has no labels; name the target in hardwood.stream")
         schema = Schema.from_table(batch.X, self._categorical, accepts_missing=self._accepts_missing)
         whole = {column.position for column in find_whole_columns(batch.X)}
         if self.schema is None:

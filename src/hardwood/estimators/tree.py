@@ -20,7 +20,7 @@ from hardwood.progress import Progress
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
-from hardwood.table.stream import Stream
+from hardwood.table.batches import Stream
 from hardwood.threat import Reach
 
 

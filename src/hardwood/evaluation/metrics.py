@@ -11,7 +11,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.streamed import refuse_beside_stream, refuse_measured
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
-from hardwood.table.stream import Stream
+from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
 from hardwood.verification.ask import AskSettings, decide, decide_all

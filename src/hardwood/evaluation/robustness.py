@@ -4,16 +4,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hardwood.convert import as_ensemble
+from hardwood.estimators.streamed import refuse_beside_stream
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
 from hardwood.evaluation.regression import evaluate_regression
+from hardwood.evaluation.streamed import evaluate_stream
 from hardwood.progress import Progress, read_progress
 from hardwood.results import RobustnessReport
+from hardwood.table.batches import Stream
 from hardwood.table.likeness import is_frame, is_polars
 from hardwood.threads import count_threads
 from hardwood.verification.answers import FOUND, NONE
@@ -52,7 +56,9 @@ def evaluate(
     ----------
     model : fitted tree model
         Anything :func:`as_ensemble` takes: hardwood's own, scikit-learn's, XGBoost's, LightGBM's, or a saved model.
-    X : table of shape (n_samples, n_features)
+    X : table of shape (n_samples, n_features), or a stream
+        See :func:`hardwood.stream`; it brings labels with it, and `y` is None. The report then has neither a ceiling
+        nor an area under the ROC curve, which take all rows at once.
     y : array-like of labels, or of numbers for a regression
     threat : ThreatModel or any of its spellings
     epsilons : array-like of numbers >= 0, or None
@@ -100,6 +106,14 @@ def evaluate(
     >>> report.accuracy, report.adversarial_accuracy, report.constant_accuracy, report.ceiling
     (1.0, Bounds(lower=0.8, upper=0.8), 0.6, 0.8)
     """
+    if isinstance(X, Stream):
+        refuse_beside_stream(y=y)
+        ask = partial(
+            evaluate, model, threat=threat, epsilons=epsilons, ceiling=False, distances=distances,
+            positive_class=positive_class, decision_threshold=decision_threshold, time_limit=time_limit, n_jobs=n_jobs,
+            progress=progress,
+        )  # fmt: skip
+        return evaluate_stream(ask, X, threat)
     limit, report = check_time_limit(time_limit), read_progress(progress)
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)

@@ -13,7 +13,7 @@ class Problem:
     """Rows of two or more classes, what they weigh, and what an attacker may do to them."""
 
     # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing; for growers on bins float32,
-    # too
+    # too; without rows where they come from a stream and are coded as they come
     X: np.ndarray
     class_index: np.ndarray  # unsigned integers, one per row: uint8 for up to 256 classes
     sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same

@@ -171,8 +171,6 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
         if column is not None and column not in names:
             raise ValueError(f"{name}={column!r}: there is no such column; the columns are {names}")
     _check_files(dataset)
-    features = [name for name in names if name not in (target, weight)]
-
     # To keep memory small, one batch and one file are read ahead, and no row group as a whole.
     options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": 1, "fragment_readahead": 1}
     if isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat):
@@ -183,7 +181,8 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
             if batch.num_rows:
                 frame = batch.to_pandas()
                 own = (None if name is None else frame[name].to_numpy() for name in (target, weight))
-                yield Batch(frame[features], *own)
+                # An index that was written along is not among the columns of the frame.
+                yield Batch(frame[[name for name in frame.columns if name not in (target, weight)]], *own)
 
     return Stream(os.fspath(source) if is_path else type(source).__name__, read)
 
