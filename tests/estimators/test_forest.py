@@ -99,6 +99,31 @@ class TestTrees:
         assert model.ensemble_.feature.tolist() == joined.feature.tolist()
         assert model.ensemble_.value == pytest.approx(joined.value, abs=1e-9)
 
+    @pytest.mark.parametrize("bootstrap", [False, True])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_many_classes_and_missing_values(self, bootstrap: bool, weighted: bool) -> None:
+        """Each is the tree of its rows, with bins for all ends, as long as the rows drawn have the same ends."""
+        X, _ = make_rows(300)
+        y = (X[:, 0] * 10).astype(int) % 3
+        X[::9, 2] = np.nan
+        weight = np.random.default_rng(1).random(len(X)) + 0.5 if weighted else None
+        model = RobustForestClassifier(0.1, n_estimators=4, bootstrap=bootstrap, random_state=3).fit(X, y, weight)
+        trees = []
+        forest = check_forest(model, len(X), model._seed)
+        for seed in draw_seeds(forest):
+            drawn = draw_rows(forest, seed)
+            drawn = np.arange(len(X)) if drawn is None else drawn
+            single = RobustTreeClassifier(0.1, max_depth=4, max_features="sqrt", max_bins=255)
+            own = read_problem(single, X[drawn], y[drawn], None if weight is None else weight[drawn])
+            options = replace(check_grow_options(single, len(drawn), X.shape[1]), seed=seed, max_bins=255)
+            trees.append(grow_tree(own, own.threat.resolve(own.schema, own.classes), options))
+        joined = join_trees(trees)
+        assert model.ensemble_.feature.tolist() == joined.feature.tolist()
+        assert model.ensemble_.threshold.tolist() == joined.threshold.tolist()
+        assert model.ensemble_.value == pytest.approx(joined.value, abs=1e-9)
+        assert (model.ensemble_.missing_left == joined.missing_left).all()
+        assert (verify(model, X, y, 0.1).status != "unknown").all()
+
     def test_the_forest_says_the_average(self) -> None:
         X, y = make_rows()
         model = RobustForestClassifier(0.1, n_estimators=7, random_state=0).fit(X, y)

@@ -228,3 +228,9 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         MarginCertificate
         """
         return certify_classes(self._fitted_on(X), X, y, self.threat_ if threat is None else threat)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -13,7 +13,7 @@ from hardwood._kernels.grow import binned
 from hardwood._kernels.grow.histograms import CLASS_BIT, ID_MASK, BinnedSamples, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins
-from hardwood.grow.coded_rows import CodedRows
+from hardwood.grow.coded_rows import CodedRows, draw_samples
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
 from hardwood.grow.fixed_point import weigh_samples
 from hardwood.grow.limits import GrowOptions, make_limits
@@ -55,21 +55,13 @@ class BinnedGrower:
         numbers = np.arange(len(of_sample), dtype=np.uint32)
         sums = _sum_up(of_sample, weights)
         if drawn is not None:
-            numbers = _draw_samples(drawn, staying, len(classes)).astype(np.uint32)
+            numbers = draw_samples(drawn, staying, len(classes)).astype(np.uint32)
             of_sample = of_sample[numbers]
             sums = _sum_up(of_sample, None if weights is None else weights[numbers])
         entries = of_sample.astype(np.uint32) << CLASS_BIT
         entries |= numbers
         samples = BinnedSamples(self._codes, entries, numbers, weights)  # what numbers hold is written over
         return _grow(samples, self._bins, units, sums, self._limits, seed)
-
-
-def _draw_samples(drawn: np.ndarray, staying: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the samples of rows: the rows themselves, and the parts of them that stay."""
-    part = np.full(n_rows, -1)
-    part[staying] = n_rows + np.arange(len(staying))
-    parts = part[drawn]
-    return np.concatenate([drawn, parts[parts >= 0]])
 
 
 def _weigh_samples(

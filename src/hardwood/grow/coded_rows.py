@@ -64,3 +64,11 @@ def code_batches(
                 write_codes(writer.codes[rows], bins.columns, categories, X, attacks[class_index[rows]])
                 write_codes(writer.codes[parts], bins.columns, categories, staying, still)
     return CodedRows(frozen(writer.codes), bins, reach, stays, categories)
+
+
+def draw_samples(drawn: np.ndarray, staying: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the samples of rows: the rows themselves, and the parts of them that stay."""
+    part = np.full(n_rows, -1)
+    part[staying] = n_rows + np.arange(len(staying))
+    parts = part[drawn]
+    return np.concatenate([drawn, parts[parts >= 0]])

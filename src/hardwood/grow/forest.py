@@ -12,10 +12,11 @@ from hardwood.ensemble.building import LeftSets, Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.coded_rows import CodedRows, code_rows
+from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.regression import RegressionProblem, grow_regression
-from hardwood.grow.tree import grow_tree, harvest, weigh_nodes
+from hardwood.grow.tree import finish, grow_tree, harvest, weigh_nodes
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 
@@ -43,7 +44,7 @@ class TreeGrower(Protocol):
 
 
 @dataclass(frozen=True)
-class FromCodes:
+class TwoClassesFromCodes:
     """Grows trees of two classes from codes that are made once."""
 
     problem: Problem
@@ -56,6 +57,24 @@ class FromCodes:
         class_weight = _balance(self.problem, drawn) if self.balance_draws else None
         nodes = self.grower.grow(seed, drawn, class_weight)
         return floor_thresholds(harvest(nodes, weigh_nodes(nodes), {}, self.problem), self.reach.whole)
+
+
+@dataclass(frozen=True)
+class FromCodes:
+    """Grows trees of any number of classes, with categories and missing values, from codes that are made once."""
+
+    problem: Problem
+    coded: CodedRows
+    options: GrowOptions
+    balance_draws: bool
+
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree; see `TreeGrower`."""
+        problem = self.problem
+        if self.balance_draws:
+            problem = replace(problem, class_weight=_balance(problem, drawn))
+        grown = grow_classes(problem, self.coded, replace(self.options, seed=seed), drawn)
+        return finish(grown, problem, self.coded.reach)
 
 
 @dataclass(frozen=True)
@@ -107,23 +126,19 @@ def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
 
 
 def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
-    """Make a table ready for growing trees from it: in codes, where the grower of two classes takes it."""
+    """Make a table ready for growing trees from it: in codes, unless every threshold is wanted."""
     options = replace(options, n_threads=1)  # threads are for trees side by side
-    if problem.schema.categorical and len(problem.classes) == 2:
-        options = replace(options, max_bins=None)  # the grower of two classes takes categories without bins only
-    if options.max_bins is None or len(problem.classes) > 2:
+    if options.max_bins is None:
         return FromRows(problem, reach, options, balance_draws)
-    return take_codes(
-        problem, code_rows(problem, reach, options, options.max_bins), options, balance_draws=balance_draws
-    )
+    coded = code_rows(problem, reach, options, options.max_bins)
+    return take_codes(problem, coded, options, balance_draws=balance_draws)
 
 
 def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
-    """Make a table of two classes and numbers that is in codes ready for growing trees from it."""
-    if problem.schema.categorical:
-        column = problem.schema.key(problem.schema.categorical[0])
-        raise ValueError(f"X: column {column!r} is categorical; forests that are grown from codes take numbers only")
-    return FromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
+    """Make a table that is in codes ready for growing trees from it."""
+    if len(problem.classes) > 2 or problem.schema.accepts_missing or problem.schema.categorical:
+        return FromCodes(problem, coded, options, balance_draws)
+    return TwoClassesFromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
 
 
 def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> list[TreeEnsemble]:

@@ -14,7 +14,7 @@ from hardwood._kernels.grow import general, general_classes, general_ratings
 from hardwood._kernels.grow.general import GROUP_SHIFT, Columns, Histograms, Samples, Tree, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins
-from hardwood.grow.coded_rows import CodedRows
+from hardwood.grow.coded_rows import CodedRows, draw_samples
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
 from hardwood.grow.fixed_point import weigh_samples
 from hardwood.grow.general_categories import Categories
@@ -41,16 +41,25 @@ class Statistics(NamedTuple):
     units: Units
 
 
-def grow_classes(problem: Problem, coded: CodedRows, options: GrowOptions) -> GrownNodes:
-    """Grow one robust tree of any number of classes on bins."""
+def grow_classes(
+    problem: Problem, coded: CodedRows, options: GrowOptions, drawn: np.ndarray | None = None
+) -> GrownNodes:
+    """Grow one robust tree of any number of classes on bins.
+
+    drawn : the rows to grow it from, with repetitions; None: all, each once.
+    """
     bins, stays, categories, attacks = coded.bins, coded.stays, coded.categories, coded.reach.attacks
-    statistics = weigh_classes(problem, stays, options.rho)
-    group = np.concatenate([problem.class_index, problem.class_index[stays[problem.class_index]]])
-    tree = make_root(group, statistics, options.seed, categories.n_codes)
+    statistics = weigh_classes(problem, stays, options.rho, drawn)
+    staying = np.flatnonzero(stays[problem.class_index])
+    group = np.concatenate([problem.class_index, problem.class_index[staying]])
+    chosen = np.arange(len(group)) if drawn is None else draw_samples(drawn, staying, len(problem.class_index))
+    samples = make_samples(coded.codes, group, statistics.of_samples, chosen)
+    of_chosen = None if statistics.of_samples is None else statistics.of_samples[chosen]
+    tree = make_root(group[chosen], statistics._replace(of_samples=of_chosen), options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
     columns = make_columns(bins, coded.reach, categories, len(problem.classes), options.monotonic)
-    histograms, work = make_histograms(bins, tree, limits, len(coded.codes)), make_work(tree)
-    context = (make_samples(coded.codes, group, statistics.of_samples), columns, statistics.units, limits)
+    histograms, work = make_histograms(bins, tree, limits, len(chosen)), make_work(tree)
+    context = (samples, columns, statistics.units, limits)
     # What is not needed is None, so that nothing is compiled for it.
     partition = categories.make_partition() if categories.n_codes else None
     hidden = bins.missing if bins.has_missing or columns.blank.any() or columns.fill.any() else None
@@ -65,11 +74,13 @@ def harvest_nodes(tree: Tree, units: Units) -> GrownNodes:
     return GrownNodes(tree.nodes[:n_nodes], weigh_nodes(tree, units), tree.sides[:n_nodes])
 
 
-def weigh_classes(problem: Problem, stays: np.ndarray, rho: float) -> Statistics:
+def weigh_classes(problem: Problem, stays: np.ndarray, rho: float, drawn: np.ndarray | None = None) -> Statistics:
     """Return the rows and weights of samples: of every row, and then of the parts that stay."""
     if problem.sample_weight is None and not stays.any():
         return Statistics(None, Units(problem.class_weight, 1.0))
-    fixed = weigh_samples(problem.row_weight, np.flatnonzero(stays[problem.class_index]), rho)
+    row_weight = problem.row_weight
+    drawn_weight = 0.0 if drawn is None else float(row_weight[drawn].sum())
+    fixed = weigh_samples(row_weight, np.flatnonzero(stays[problem.class_index]), rho, drawn_weight)
     units = Units(np.full(len(problem.classes), fixed.weight_unit), 1.0 / fixed.whole_row)
     return Statistics(np.column_stack([fixed.rows, fixed.weight]), units)
 
@@ -86,11 +97,11 @@ def limit_growth(options: GrowOptions, attacks: np.ndarray, tree: Tree, units: U
     return limits._replace(min_gain=limits.min_gain * float(weigh_nodes(tree, units).sum()) * GAIN_SLACK)
 
 
-def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | None) -> Samples:
-    """Put samples in one node, in the order of their numbers."""
+def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | None, chosen: np.ndarray) -> Samples:
+    """Put the chosen samples in one node."""
     if len(codes) > general.ID_MASK:
         raise ValueError(f"X has {len(codes)} samples; at most {general.ID_MASK} are supported.")
-    entries = group.astype(np.uint64) << GROUP_SHIFT | np.arange(len(codes), dtype=np.uint64)
+    entries = group[chosen].astype(np.uint64) << GROUP_SHIFT | chosen.astype(np.uint64)
     return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
 
 
