@@ -215,17 +215,25 @@ class TestForest:
         expected = RobustForestClassifier(0.1, n_estimators=5, random_state=0).fit(X, y)
         assert forest.ensemble_.to_json() == expected.ensemble_.to_json()
 
+    def test_three_classes(self) -> None:
+        X, y = make_table(n_classes=3)
+        forest = RobustForestClassifier(0.1, n_estimators=3, random_state=0)
+        expected = clone(forest).fit(X, y).ensemble_.to_json()
+        assert forest.fit(stream(X, y, batch_rows=700)).ensemble_.to_json() == expected
+
     def test_refusals(self) -> None:
         X, y = make_table(n_classes=3)
-        with pytest.raises(ValueError, match="Only binary classification is supported"):
-            RobustForestClassifier(0.1).fit(stream(X, y))
         with pytest.raises(ValueError, match="oob_score=True: needs all rows in memory"):
             RobustForestClassifier(0.1, oob_score=True, bootstrap=True).fit(stream(X, y == 0))
         with pytest.raises(ValueError, match="max_bins='exact': needs all rows in memory"):
             RobustForestClassifier(0.1, max_bins="exact").fit(stream(X, y == 0))
+
+    def test_categories(self) -> None:
+        X, y = make_table()
         frame = pd.DataFrame(X).rename(columns=str).astype({"3": "category"})
-        with pytest.raises(ValueError, match="column '3' is categorical; forests that are grown from codes"):
-            RobustForestClassifier({"0": 0.1}).fit(stream(cut(frame, y == 0, None, [])))
+        forest = RobustForestClassifier({"0": 0.1}, n_estimators=3, random_state=0)
+        expected = clone(forest).fit(frame, y).ensemble_.to_json()
+        assert forest.fit(stream(cut(frame, y, None, [900]))).ensemble_.to_json() == expected
 
 
 class TestAnswers:
