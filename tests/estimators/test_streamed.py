@@ -140,6 +140,7 @@ def test_more_rows_than_the_sample_has() -> None:
 class TestParquet:
     @pytest.fixture
     def table(self) -> pd.DataFrame:
+        pytest.importorskip("pyarrow")
         X, y = make_table()
         frame = pd.DataFrame(X, columns=list("abcd"))
         frame["clicks"] = np.random.default_rng(5).integers(0, 9, size=len(X))
