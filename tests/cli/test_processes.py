@@ -127,6 +127,7 @@ def test_demo():
     under_attack = [float(rows[name][i].rstrip("%")) for name, i in ordered]
     assert under_attack == sorted(under_attack)
     assert "predict spam" in result.stdout
+    assert "Robust boosting, 100 trees: " in result.stdout
     assert "here/there/threat-models.png" in result.stdout
     assert Path("here/there/threat-models.png").read_bytes().startswith(b"\x89PNG")
     assert os.listdir("here/there") == ["threat-models.png"]
