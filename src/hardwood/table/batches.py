@@ -13,6 +13,9 @@ from hardwood.extras import explain_missing
 # Rows of a batch. Both ends of their reach in 20 columns are 20 MB.
 BATCH_ROWS = 1 << 16
 
+# How the types of numbers in Arrow begin.
+_NUMBERS = ("int", "uint", "half", "float", "double", "decimal", "bool")
+
 
 class Batch(NamedTuple):
     """Some rows of a table."""
@@ -165,12 +168,17 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
     if is_path and not os.path.exists(source):
         raise FileNotFoundError(f"source: there is no file or folder {os.fspath(source)!r}")
     is_dataset = isinstance(source, pyarrow.dataset.Dataset)
-    dataset = source if is_dataset else pyarrow.dataset.dataset(source, format="parquet" if is_path else None)
+    try:
+        dataset = source if is_dataset else pyarrow.dataset.dataset(source, format="parquet" if is_path else None)
+        _check_files(dataset)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"source: {os.fspath(source)!r} cannot be read as Parquet: {error}") from None
     names = dataset.schema.names
+    if not names:
+        raise ValueError(f"source: {source!r} has no columns; is it an empty folder?")
     for name, column in (("target", target), ("sample_weight", weight)):
         if column is not None and column not in names:
             raise ValueError(f"{name}={column!r}: there is no such column; the columns are {names}")
-    _check_files(dataset)
     # To keep memory small, one batch and one file are read ahead, and no row group as a whole.
     options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": 1, "fragment_readahead": 1}
     if isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat):
@@ -188,13 +196,13 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
 
 
 def _check_files(dataset: Any) -> None:
-    """Refuse files with other columns than the first: what they lack would be read as missing."""
+    """Refuse files with other columns than the first, which would be read as missing, or text for numbers."""
     if not hasattr(dataset, "files"):
         return
-    names = None
+    first: dict[str, bool] | None = None
     for fragment in dataset.get_fragments():
-        own = fragment.physical_schema.names
-        if names is not None and sorted(own) != names:
-            other = sorted(set(own) ^ set(names))
-            raise ValueError(f"source: file {fragment.path!r} has other columns than the first: they differ in {other}")
-        names = sorted(own)
+        own = {field.name: str(field.type).startswith(_NUMBERS) for field in fragment.physical_schema}
+        if first is not None and own != first:
+            other = sorted({name for name, _ in own.items() ^ first.items()})
+            raise ValueError(f"source: file {fragment.path!r} has other columns or types than the first: {other}")
+        first = own
