@@ -1,21 +1,22 @@
-"""What robust boosting costs beside XGBoost and provably robust boosting, and how it does on regressions."""
+"""What robust boosting and forests cost beside XGBoost and provably robust boosting, and how it does on regressions."""
 
 import time
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_diabetes, make_friedman1
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import KFold
 from xgboost import XGBClassifier
 
-from hardwood import RobustBoostingClassifier, RobustBoostingRegressor, load_dataset, verify
+from hardwood import RobustBoostingClassifier, RobustBoostingRegressor, RobustForestClassifier, load_dataset, verify
 from measure import fastest_cpu_seconds, make_table, print_table, verdict
-from peers import fit_provably_robust_boosting
+from peers import fit_provably_robust_boosting, groot_forest
 
 ROUNDS, DEPTH, EPSILON = 100, 4, 0.05
 MOST_TIMES_XGBOOST = 4.0
 LEAST_TIMES_FASTER = 100.0
+LEAST_TIMES_GROOT = 10.0
 REPEATS = 3
 # How far the attacker of a regression moves every feature, as a share of its range.
 RADII = (0.0, 0.01, 0.03, 0.1)
@@ -58,6 +59,45 @@ def compare_costs() -> None:
     print_table(header, lines)
     print(*verdicts, sep="\n")
     compare_trees()
+    compare_forests()
+
+
+def compare_forests() -> None:
+    """Print the CPU time of forests of 100 trees of the same depth, in one thread."""
+    lines, verdicts = [], []
+    for name in ("spambase", "wine"):
+        X, y = load_scaled(name)
+        tasks = {
+            "forest": lambda X=X, y=y: RobustForestClassifier(EPSILON, max_depth=DEPTH, n_jobs=1).fit(X, y),
+            "scikit-learn": lambda X=X, y=y: RandomForestClassifier(ROUNDS, max_depth=DEPTH, n_jobs=1).fit(X, y),
+        }
+        seconds = fastest_cpu_seconds(tasks, REPEATS)
+        seconds["groot-trees"] = np.nan
+        if name == "spambase":
+            try:
+                seconds["groot-trees"] = time_groot_forest(X, y)
+                ratio = seconds["groot-trees"] / seconds["forest"]
+                verdicts.append(
+                    verdict("times faster than groot-trees, spambase", ratio, LEAST_TIMES_GROOT, at_least=True)
+                )
+            except ImportError as error:
+                print(f"groot-trees is left out: {error}")
+        verdicts.append(
+            verdict(f"forest beside scikit-learn's, {name}", seconds["forest"] / seconds["scikit-learn"], 1.0)
+        )
+        lines.append([name, *(f"{seconds[who]:.3f}" for who in ("scikit-learn", "groot-trees", "forest"))])
+    print(f"\nCPU seconds of a forest of {ROUNDS} trees, depth {DEPTH}, one thread")
+    print_table(["table", "scikit-learn", "groot-trees", "hardwood"], lines)
+    print(*verdicts, sep="\n")
+
+
+def time_groot_forest(X: np.ndarray, y: np.ndarray) -> float:
+    """Return the CPU seconds of a forest of groot-trees, a tenth of it times ten."""
+    groot_forest(EPSILON, X.shape[1], n_estimators=1, max_depth=DEPTH).fit(X[::20], y[::20])  # compiles
+    forest = groot_forest(EPSILON, X.shape[1], n_estimators=ROUNDS // 10, max_depth=DEPTH)
+    start = time.process_time()
+    forest.fit(X, y)
+    return 10.0 * (time.process_time() - start)
 
 
 def compare_trees() -> None:
