@@ -69,7 +69,7 @@ def has_missing(X: Any, schema: Schema) -> bool:
 def is_missing_somewhere(matrix: np.ndarray) -> bool:
     """Say whether a value of an encoded matrix is missing; there is no infinity in it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(matrix.sum(axis=0, dtype=np.float64)).any())
+        return bool(np.isnan(matrix.sum(dtype=np.float64))) and bool(np.isnan(matrix).any())
 
 
 def read_labels(y: Any, n_rows: int) -> np.ndarray:

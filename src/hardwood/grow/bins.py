@@ -80,7 +80,7 @@ def take_sample(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: 
     if reach.share is not None:
         farthest += np.nanmax(np.abs(X), axis=0, initial=0.0)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
-    return Sample(X[rows].astype(np.float64), class_index[rows], is_missing > 0.0, farthest)
+    return Sample(X[rows].astype(np.float64, copy=False), class_index[rows], is_missing > 0.0, farthest)
 
 
 def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, max_bins: int | None) -> Bins:
@@ -202,14 +202,14 @@ class CodeWriter:
         def encode_share(first: int, last: int) -> None:
             for start in range(first, last, BLOCK_ROWS):
                 block = slice(start, min(start + BLOCK_ROWS, last))
-                lo, hi = self._reach.box(X[block].astype(np.float64), class_index[block])
+                lo, hi = self._reach.box(X[block].astype(np.float64, copy=False), class_index[block])
                 _encode(lo, hi, self._guide, self._bins, codes[block])
 
         workers.run(encode_share, workers.share(0, len(X)))
         staying = np.flatnonzero(self._stays[class_index])
         parts = slice(self._next_part, self._next_part + len(staying))
         for start in range(0, len(staying), BLOCK_ROWS):
-            own = X[staying[start : start + BLOCK_ROWS]].astype(np.float64)
+            own = X[staying[start : start + BLOCK_ROWS]].astype(np.float64, copy=False)
             _encode(own, own, self._guide, self._bins, self.codes[parts][start : start + len(own)])
         self._next_row, self._next_part = rows.stop, parts.stop
         return rows, parts
