@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,16 +126,33 @@ def evaluate(
     question = read_question(ensemble, X, y, threat)
     positive = read_positive_class(positive_class, question.ensemble.labels)
     question = question._replace(ensemble=set_threshold(question.ensemble, positive, decision_threshold))
-    ensemble, matrix, class_index = question.ensemble, question.matrix, question.class_index
+    has_ceiling = ceiling and not question.threat.rules and question.reach.targets is None
+    budget = Budget(ceiling_time_limit) if has_ceiling else None
+    return _measure(question, settings, _Plan(grid, budget, positive, distances=distances))
+
+
+class _Plan(NamedTuple):
+    """What is to be measured of a classifier."""
+
+    grid: np.ndarray  # the multiples of the threat model
+    ceiling: Budget | None  # None: no ceiling
+    positive: int | None  # the class to be detected
+    distances: bool
+
+
+def _measure(question: Question, settings: AskSettings, plan: _Plan) -> RobustnessReport:
+    """Measure a classifier on some rows."""
+    ensemble, matrix, class_index, X = question.ensemble, question.matrix, question.class_index, question.X
+    grid, positive = plan.grid, plan.positive
     seconds: dict[str, float] = {}
     ceilings = ceilings_lower = None
     interrupted = False
-    if ceiling and not question.threat.rules and question.reach.targets is None:
+    if plan.ceiling is not None:
         with _timed("ceiling", seconds):
             scaled = [question.threat.scaled(epsilon) for epsilon in grid.tolist()]
             reaches = [threat.resolve(ensemble.schema, ensemble.labels) for threat in scaled]
             ceilings_lower, ceilings, interrupted = find_ceilings(
-                matrix, class_index, reaches, budget=Budget(ceiling_time_limit), progress=report
+                matrix, class_index, reaches, budget=plan.ceiling, progress=settings.progress
             )
     prediction = ensemble.decide(matrix)
     rows = _Rows(question, settings, interrupted)
@@ -144,7 +161,7 @@ def evaluate(
     if ceilings_lower is not None:  # it is no lower than what this very model keeps
         ceilings_lower = np.maximum(ceilings_lower, [(robust_to >= epsilon).mean() for epsilon in grid])
     distance = lower = None
-    if distances and not rows.interrupted:
+    if plan.distances and not rows.interrupted:
         with _timed("distances", seconds):
             distance, lower = rows.measure()
     roc_auc = adversarial_roc_auc = None
