@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from estimator_checks import RELEASE
 from hardwood import RobustTreeClassifier, as_ensemble, export_rules
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import pack_sets
@@ -220,13 +221,14 @@ def test_a_model_that_is_not_fitted():
 def test_missing_values_are_where_the_rules_say():
     """One split by a number, and one that only tells missing values apart."""
     X = np.array([[1.0, np.nan], [2.0, 5.0], [6.0, np.nan], [np.nan, 5.0]] * 5)
-    tree = DecisionTreeClassifier(random_state=0).fit(X, [0, 1, 0, 1] * 5)
-    assert export_rules(as_ensemble(tree)).splitlines() == [
-        "if feature 1 is there:",
-        "    predict 1 (probability 1, cover 50%)",
-        "if feature 1 is missing:",
-        "    predict 0 (probability 1, cover 50%)",
-    ]
+    if RELEASE > (1, 6):  # which does not try to part missing values from all others
+        tree = DecisionTreeClassifier(random_state=0).fit(X, [0, 1, 0, 1] * 5)
+        assert export_rules(as_ensemble(tree)).splitlines() == [
+            "if feature 1 is there:",
+            "    predict 1 (probability 1, cover 50%)",
+            "if feature 1 is missing:",
+            "    predict 0 (probability 1, cover 50%)",
+        ]
     tree = DecisionTreeClassifier(random_state=0).fit(X[:, :1], [0, 0, 1, 1] * 5)
     assert export_rules(as_ensemble(tree)).splitlines()[::2] == ["if feature 0 <= 4:", "if feature 0 > 4 or missing:"]
 

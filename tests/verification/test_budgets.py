@@ -146,10 +146,11 @@ def test_extreme_outputs_of_a_regression(seed: int, n_trees: int, missing: bool)
         output = case.trees.output(points)[:, 0].astype(np.float64)
         highest = extreme(case.trees, case.rows[row : row + 1], case.reach, 1, AskSettings())
         lowest = extreme(case.trees, case.rows[row : row + 1], case.reach, -1, AskSettings())
-        assert highest.lower[0] == output.max()
-        assert lowest.upper[0] == output.min()
-        np.testing.assert_allclose(highest.upper[0], output.max(), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(lowest.lower[0], output.min(), rtol=1e-5, atol=1e-6)
+        # Leaves that add up to the same may be rounded differently, so what is reached may miss the last bit.
+        assert highest.lower[0] <= output.max() <= highest.upper[0]
+        assert lowest.lower[0] <= output.min() <= lowest.upper[0]
+        np.testing.assert_allclose([highest.lower[0], highest.upper[0]], output.max(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose([lowest.lower[0], lowest.upper[0]], output.min(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -133,8 +133,9 @@ def _classify_text(column: pd.Series, known: pd.Series, name: str) -> Found:
     text = known.map(str)
     numbers = pd.to_numeric(text.where(~text.isin(MISSING_MARKERS)), errors="coerce").notna()
     n_values = int((~text.isin(MISSING_MARKERS)).sum())
-    is_text_throughout = bool(known.map(lambda value: isinstance(value, str)).all())
-    if n_values and numbers.sum() >= _MOSTLY_NUMBERS * n_values and not (is_text_throughout and numbers.all()):
+    # Older pandas reads whole numbers that are too large as text, and all others of the column with them.
+    is_text = bool(known.map(lambda value: isinstance(value, str)).all()) and not known.map(_is_too_large).any()
+    if n_values and numbers.sum() >= _MOSTLY_NUMBERS * n_values and not (is_text and numbers.all()):
         return read_numbers(column)
     if text.map(lambda value: _DATE.fullmatch(value) is not None).mean() >= _MOSTLY_DATES:
         return Found(Kind.date, None, _show(text))

@@ -62,7 +62,7 @@ def fit_model(
     chosen = chosen | {"attacking_classes": attacking and [code_of[label] for label in attacking]}
     estimator = make_estimator(learner, task, threat.replace(attacking_classes=None), chosen).fit(X, codes)
     settled = estimator.threat_.replace(attacking_classes=attacking)
-    return FittedModel(replace(hardwood.as_ensemble(estimator), classes=labels), estimator, settled, X, y)
+    return FittedModel(replace(hardwood.as_ensemble(estimator, X), classes=labels), estimator, settled, X, y)
 
 
 def make_estimator(learner: Learner, task: Task, threat: Any, chosen: dict[str, Any]) -> Any:

@@ -77,8 +77,8 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
     >>> X = np.arange(40.0).reshape(-1, 1)
     >>> model = RobustForestRegressor(threat=1.0, n_estimators=10, random_state=0).fit(X, X[:, 0])
     >>> certificate = verify(model, X, X[:, 0], threat=1.0, tolerance=10.0)
-    >>> (certificate.status == "robust").all()
-    np.True_
+    >>> bool((certificate.status == "robust").all())
+    True
     """
 
     oob_score_: float
