@@ -20,6 +20,7 @@ def find_faulty_checks(estimator: Any) -> dict[str, str]:
         faulty["check_sample_weight_equivalence_on_dense_data"] = (
             "makes two classes of three by the first row, which is not the same in the tables it compares"
         )
-    if not get_tags(estimator).input_tags.allow_nan:
+    of_input = get_tags(estimator).input_tags
+    if of_input.categorical and not of_input.allow_nan:
         faulty["check_positive_only_tag_during_fit"] = "subtracts a mean from whole numbers in place"
     return faulty

@@ -201,6 +201,7 @@ NO_METHOD = {
     "models.md",
     "accuracy-study.md",
     "phishing.md",
+    "scaling.md",
 }
 
 

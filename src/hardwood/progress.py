@@ -1,4 +1,7 @@
-"""How callers hear how far some work is."""
+"""How callers hear how far some work is.
+
+Work in several parts counts from the beginning in each. How many steps there are is 0 while nobody knows.
+"""
 
 import sys
 from collections.abc import Callable
@@ -23,4 +26,5 @@ def read_progress(progress: Any) -> Progress | None:
 
 def _say_on_stderr(done: int, total: int) -> None:
     """Write one line over and over, and end it when all is done."""
-    print(f"\r{done:,} of {total:,}", end="\n" if done >= total else "", file=sys.stderr, flush=True)
+    said = f"\r{done:,} of {total:,}" if total else f"\r{done:,}"
+    print(said, end="\n" if 0 < total <= done else "", file=sys.stderr, flush=True)

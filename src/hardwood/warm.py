@@ -1,12 +1,15 @@
 """Compiling ahead of time: for images, for whoever times anything, and for programs that say what they wait for.
 
-``python -m hardwood.warm`` compiles everything, ``python -m hardwood.warm predict`` what predicting needs. What has
-been compiled before is loaded, in a fraction of a second.
+``python -m hardwood.warm`` compiles everything, ``python -m hardwood.warm predict`` what predicting needs, and
+``--jobs 2`` has two processes do it. What has been compiled before is loaded, in a fraction of a second.
 """
 
 import argparse
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import product
+from multiprocessing import get_context
 from types import MappingProxyType
 
 import numpy as np
@@ -48,6 +51,25 @@ def _warm_binned() -> None:
         RobustTreeClassifier(threat=0.1, max_bins=4).fit(_X, _Y, weight)
 
 
+def _warm_levels() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+    from hardwood.estimators.parameters import check_grow_options
+    from hardwood.estimators.target import read_problem
+    from hardwood.grow.blocks import LocalRun
+    from hardwood.grow.class_blocks import code_block
+    from hardwood.grow.coded_rows import code_rows
+    from hardwood.grow.level_trees import grow_tree_over
+
+    # More than one level, of two classes and of three, of which the attacker divides one between both sides.
+    for (threat, y), weight in product([(0.1, [0, 1, 1, 0]), (0.5, [0, 1, 2, 2])], (None, _WEIGHT)):
+        model = RobustTreeClassifier(threat)
+        problem = read_problem(model, _X, np.array(y), weight)
+        options = replace(check_grow_options(model, *_X.shape), max_bins=4)
+        plan = code_rows(problem, problem.threat.resolve(problem.schema, problem.classes), options, options.max_bins)
+        block = code_block(plan, [problem.X], problem.class_index, problem.sample_weight, ((0, len(_X)),))
+        grow_tree_over(LocalRun(), [block], problem, plan, options, len(_X))
+
+
 def _warm_regression() -> None:
     from hardwood.estimators import RobustTreeRegressor
 
@@ -77,6 +99,14 @@ def _warm_missing() -> None:
             RobustTreeClassifier(threat=0.1, max_depth=2).fit(X, y, weight)
 
 
+def _warm_missing_categories() -> None:
+    from hardwood.estimators import RobustTreeClassifier
+
+    X, y = np.vstack([_X, np.full((1, 2), np.nan)]), [0, 1, 1, 0, 1]
+    for weight in (None, np.ones(5)):
+        RobustTreeClassifier(categorical_features=[0]).fit(X, y, weight)
+
+
 def _warm_threads() -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.grow.exact import LARGE_NODE
@@ -99,6 +129,21 @@ def _warm_boosting() -> None:
     for categorical_features in ([], [0]):
         model = RobustBoostingClassifier({1: 0.1}, categorical_features=categorical_features, early_stopping=False)
         model.set_params(n_estimators=2, min_child_weight=0.0).fit(_X, _Y).certify(_X)
+
+
+def _warm_boosting_levels() -> None:
+    from hardwood.estimators import RobustBoostingClassifier
+    from hardwood.estimators.boosting_input import read_classes
+    from hardwood.estimators.boosting_parameters import check_boosting_options
+    from hardwood.grow.blocks import LocalRun
+    from hardwood.grow.boosted_blocks import grow_boosted_over
+
+    for categorical_features in ([], [0]):
+        model = RobustBoostingClassifier({1: 0.1}, categorical_features=categorical_features, min_child_weight=0.0)
+        rows = read_classes(model.set_params(n_estimators=2), _X, _Y, None)
+        options = check_boosting_options(model, 2)
+        tiles, _ = rows.code(options.max_bins, n_threads=1, before=None)
+        grow_boosted_over(LocalRun(), [tiles], rows.problem, tiles[0].plan, options)
 
 
 def _warm_chen() -> None:
@@ -195,12 +240,15 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "predict": _warm_predict,
         "fit": _warm_fit,
         "binned": _warm_binned,
+        "levels": _warm_levels,
         "regression": _warm_regression,
         "many classes": _warm_many_classes,
         "missing values": _warm_missing,
+        "missing categories": _warm_missing_categories,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "boosting": _warm_boosting,
+        "boosting levels": _warm_boosting_levels,
         "chen": _warm_chen,
         "treant": _warm_treant,
         "refine": _warm_refine,
@@ -219,10 +267,11 @@ def warm_up(*work: str) -> None:
     Parameters
     ----------
     *work : str
-        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "many classes", "missing values",
-        "regression", "threads" (two classes exactly, by several threads), "categories", "boosting", "chen", "treant"
-        (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking,
-        evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
+        Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "levels" (tables in blocks, on
+        several machines), "many classes", "missing values", "missing categories" (missing values beside categories),
+        "regression", "threads" (two classes exactly, by several threads), "categories", "boosting", "boosting levels"
+        (many rows), "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles"
+        (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------
@@ -239,9 +288,14 @@ def main() -> None:
     """Compile what the command line names, or everything."""
     parser = argparse.ArgumentParser(prog="python -m hardwood.warm", description="Compile hardwood's kernels.")
     parser.add_argument("work", nargs="*", metavar="WORK", help=f"some of {', '.join(map(repr, WORK))}; default: all")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes side by side; default: 1")
     arguments = parser.parse_args()
     try:
-        warm_up(*arguments.work)
+        if arguments.jobs == 1:
+            warm_up(*arguments.work)
+        else:
+            with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as processes:
+                list(processes.map(warm_up, arguments.work or WORK))
     except ValueError as error:
         parser.error(str(error))
 

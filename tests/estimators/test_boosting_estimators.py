@@ -213,11 +213,11 @@ def test_interrupting_keeps_the_trees_so_far(
     X, y = table
     add_round, calls = Booster.add_round, []
 
-    def interrupt(self: Booster) -> None:
+    def interrupt(self: Booster) -> Any:
         calls.append(self)
         if len(calls) > 5 * (1 if early_stopping is False else 6):
             raise KeyboardInterrupt
-        add_round(self)
+        return add_round(self)
 
     monkeypatch.setattr(Booster, "add_round", interrupt)
     model = RobustBoostingClassifier(0.05, early_stopping=early_stopping, random_state=0).fit(X, y)

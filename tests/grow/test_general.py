@@ -53,7 +53,7 @@ def grow(
     return tree
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(problems())
 def test_two_classes_are_the_exact_tree(problem: tuple) -> None:
     model, X, y, weight = problem
@@ -110,7 +110,7 @@ def samples_of(model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, weight
     return many_classes.make_samples(X, label, row_weight, reach, model.rho, len(classes))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(many_class_problems())
 def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     """By bisection over the attacker's answers; and the children hold what the attacker sends there."""

@@ -77,6 +77,50 @@ def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     missing_splits.check_splits(tree, samples, model.criterion)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 8, 14, 24, 27, 30])
+def test_rows_that_were_blanked_above(seed: int) -> None:
+    """Classes in bands of a number, so that paths ask for it again and again, of which half is missing in class 2.
+
+    Where a row can be deep in the tree depends on where the splits above have let it pass: some can only have come
+    blanked, and others cannot be missing any more.
+    """
+    generator = np.random.default_rng(seed)
+    X, n_rows = generator.integers(0, 9, (40, 2)).astype(float), 40
+    y = (X[:, 0] // (1 + seed % 3)).astype(int) % 3
+    is_noise = generator.random(n_rows) < 0.15
+    y[is_noise] = generator.integers(0, 3, is_noise.sum())
+    y[:3] = range(3)
+    X[(y == 2) & (generator.random(n_rows) < 0.5), 0] = NAN
+    X[generator.random(n_rows) < 0.1, 1] = NAN
+    hides: dict[str, Any] = [{"blank": "all"}, {"blank": [0]}, {"blank": "all", "fill": "all"}][seed % 3]
+    threat = ThreatModel([[None, 0.5, 1.0][seed // 3 % 3], None], [[0], [0, 1]][seed % 2], **hides)
+    check_splits(RobustTreeClassifier(threat, criterion=CRITERIA[seed % 2]), X, y, (None, None))
+
+
+@pytest.mark.parametrize("seed", [2, 3, 51])
+def test_categories_that_were_left_above(seed: int) -> None:
+    """Paths ask for categories again and again: below a split, nobody can be what went the other way."""
+    generator = np.random.default_rng(seed)
+    X, labels = generator.integers(0, 4, (48, 2)).astype(float), tuple("abcd")
+    y = 1 + X.sum(axis=1).astype(int) % 2
+    y[generator.random(len(X)) < 0.3] = 0
+    y[:3] = range(3)
+    X[generator.random(X.shape) < 0.1] = NAN
+    moves = {"a": ["d"], "b": ["d"], "c": ["d", "a"]}
+    threat = ThreatModel([moves, moves], [0], fill="all" if seed % 2 else None)
+    check_splits(RobustTreeClassifier(threat), X, y, (labels, labels))
+
+
+def check_splits(model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, labels: tuple) -> None:
+    """Grow a tree, and hold every split of it against who can be where."""
+    schema, classes = Schema(2, None, labels, True), np.unique(y)
+    reach = model.threat.resolve(schema, classes)
+    table = Problem(X, y, None, np.ones(len(classes)), schema, classes, model.threat)
+    tree = grow_tree(table, reach, check_grow_options(model, len(X), 2))
+    samples = missing_splits.make_samples(X, y, np.ones(len(X)), reach, len(classes))
+    missing_splits.check_splits(tree, samples, model.criterion)
+
+
 def make_table(n_rows: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Rows whose first value is missing more often in class 1."""
     generator = np.random.default_rng(seed)

@@ -141,6 +141,8 @@ def frozen(array: np.ndarray) -> np.ndarray:
     Numba compiles a kernel anew for a read-only argument. Inputs that may come either way (a memory-mapped
     table, for one) are therefore always handed over read-only.
     """
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

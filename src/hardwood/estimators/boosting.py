@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.estimators.boosting_input import BoostingInput
 from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
 from hardwood.estimators.fitted import SingleTree
 from hardwood.grow.boosted import BoostingProblem, WarmStart, grow_boosted
-from hardwood.grow.boosting import Boosted, Sums
+from hardwood.grow.boosting import Boosted
 from hardwood.progress import read_progress
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
-from hardwood.verification.cheap import sum_extremes
 
 
 class RobustBoosting(SingleTree):
@@ -25,16 +25,19 @@ class RobustBoosting(SingleTree):
     held_out_loss_: np.ndarray
     interrupted_: bool
 
-    def _fit(self, problem: BoostingProblem, threat: ThreatModel) -> Self:
+    def _fit(self, rows: BoostingInput) -> Self:
         """Boost trees and keep them."""
         estimator: Any = self
+        problem = rows.problem
         options = check_boosting_options(estimator, problem.schema.n_features)
         if options.ordered:
             check_ordered(problem.reach, problem.schema)
-        rows_of_classes = None if problem.classes is None else problem.class_index
-        folds = draw_folds(estimator.early_stopping, rows_of_classes, len(problem.X), options.seed)
-        start, n_before = self._find_start(problem, bool(folds)), 0
-        if start is not None:
+        n_per_class = None if problem.classes is None else np.bincount(rows.class_index, minlength=len(problem.classes))
+        folds = draw_folds(
+            estimator.early_stopping, n_per_class, len(rows.target), options.seed, lambda: rows.class_index
+        )
+        before, n_before = self._find_start(problem, bool(folds)), 0
+        if before is not None:
             n_before = self.n_estimators_
             if options.n_rounds < n_before:
                 raise ValueError(
@@ -43,14 +46,20 @@ class RobustBoosting(SingleTree):
             options = replace(options, n_rounds=options.n_rounds - n_before, seed=options.seed + n_before)
         n_threads = count_threads(estimator.n_jobs)
         progress = read_progress(estimator.progress)
-        ensemble, boosted = grow_boosted(problem, options, folds, n_threads, progress, start)
-        ends = np.cumsum([len(trees) for trees in boosted.rounds], dtype=np.int64)
-        if start is not None:
-            ends = np.concatenate([self._round_ends, ends + (self._round_ends[-1] if n_before else 0)])
-        self._keep_boosted(ensemble, threat, boosted, ends)
+        tiles, sums = rows.code(options.max_bins, n_threads, before)
+        start = None if before is None or sums is None else WarmStart(before, sums, self._directions)
+        ensemble, boosted = grow_boosted(problem, tiles, options, folds, n_threads, progress, start)
+        ends = np.empty(0, dtype=np.int64) if start is None else self._round_ends
+        self._keep_boosted(ensemble, rows.threat, boosted, ends)
         return self
 
-    def _keep_boosted(self, ensemble: TreeEnsemble, threat: ThreatModel, boosted: Boosted, ends: np.ndarray) -> None:
+    def _keep_boosted(self, ensemble: TreeEnsemble, threat: ThreatModel, boosted: Boosted, before: np.ndarray) -> None:
+        """Store what was grown; see `_store`.
+
+        before : the number of trees after each round that was there before
+        """
+        ends = np.cumsum([len(trees) for trees in boosted.rounds], dtype=np.int64)
+        ends = np.concatenate([before, ends + (before[-1] if len(before) else 0)])
         self._store(ensemble, threat)
         self._round_ends = ends
         self._directions = boosted.directions
@@ -59,7 +68,7 @@ class RobustBoosting(SingleTree):
         self.held_out_loss_ = np.array(boosted.held_out_loss)
         self.interrupted_ = boosted.interrupted
 
-    def _find_start(self, problem: BoostingProblem, holds_out: bool) -> WarmStart | None:
+    def _find_start(self, problem: BoostingProblem, holds_out: bool) -> TreeEnsemble | None:
         """Return the model that more trees are added to, or None to begin anew."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "ensemble_"):
             return None
@@ -71,8 +80,7 @@ class RobustBoosting(SingleTree):
         known = None if before.classes is None else before.classes.tolist()
         if known != (None if problem.classes is None else problem.classes.tolist()):
             raise ValueError(f"y: with warm_start=True, expected the classes {known} of the first fit")
-        sums = Sums(*sum_extremes(before, problem.X, problem.class_index, problem.reach))
-        return WarmStart(before, sums, self._directions)
+        return before
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the id of the leaf that each row reaches, one column per tree."""

@@ -7,12 +7,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.estimators.boosting import RobustBoosting
+from hardwood.estimators.boosting_input import read_classes
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.target import read_class_weight, read_columns, read_target, weigh
-from hardwood.grow.boosted import BoostingProblem
-from hardwood.grow.losses import LogisticLoss, SoftmaxLoss
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
+from hardwood.table.batches import Stream
 from hardwood.verification.cheap import certify_classes
 
 
@@ -48,7 +47,7 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         Between how many bins a feature's thresholds lie, from 2 to 255: quantiles of the ends of the rows' reach. What
         the attacker can do at each threshold is exact.
     subsample : float, default=1.0
-        The share of the rows that a tree is grown on, drawn at random.
+        The share of the rows that a tree is grown on: each row is drawn with this probability, by a hash of its number.
     max_features : int, float, "sqrt", "log2" or None, default=1.0
         How many features a tree is grown on, drawn at random.
     mode : {"free", "ordered"}, default="free"
@@ -60,7 +59,8 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
     early_stopping : "auto", "cv", float or False, default="auto"
         Which rows decide how many trees are kept, by their certified loss. "cv": all, in five folds. A share in (0, 1):
         that many, drawn at random. "auto": "cv" for up to 10,000 rows, 0.1 beyond. 0 trees, the constant model, is
-        always a candidate. False: all trees are kept. The model itself is always fitted on all rows.
+        always a candidate. False: all trees are kept. The model itself is always fitted on all rows. Every class has
+        its share of the rows held out in tables of up to 50,000 rows; in larger ones, hashes of row numbers choose.
     n_iter_no_change : int or None, default=10
         After how many rounds without a lower loss of the rows held out boosting stops. None: after `n_estimators`.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -68,7 +68,8 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
     warm_start : bool, default=False
         Whether `fit` adds rounds, up to `n_estimators`, to those there are; with ``early_stopping=False`` only.
     progress : callable, bool or None, default=None
-        Called with (rounds done, rounds in all); True: a line on stderr.
+        Called with (rounds done, rounds in all), and of a stream first with (rows read, rows in all), twice; True: a
+        line on stderr.
     random_state : int, RandomState or None, default=None
         Draws folds, and the rows and features that trees are grown on if these are not all.
     n_jobs : int or None, default=None
@@ -164,13 +165,14 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Boost trees.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled. Values may be missing.
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
+            In the units the threat model speaks of; nothing has to be scaled. Values may be missing. A table larger
+            than memory is read by :func:`hardwood.stream`, which brings labels and weights with it.
         y : array-like of shape (n_samples,)
             Labels of two classes or more.
         sample_weight : array-like of shape (n_samples,) or None
@@ -180,26 +182,8 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         -------
         self
         """
-        threat, schema = read_columns(self, X, accepts_missing=True)
-        matrix = schema.encode(X)
-        threat = threat.settle(X, matrix, schema)
-        classes, class_index = read_target(y, len(matrix))
-        class_index = class_index.astype(np.intp)
-        weight = read_class_weight(self.class_weight, classes, class_index)
-        if sample_weight is not None:
-            matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
-        row_weight = weight[class_index] * (1.0 if sample_weight is None else sample_weight)
-        problem = BoostingProblem(
-            X=matrix,
-            class_index=class_index,
-            weight=row_weight,
-            loss=LogisticLoss(class_index) if len(classes) == 2 else SoftmaxLoss(class_index, len(classes)),
-            schema=schema,
-            classes=classes,
-            reach=threat.resolve(schema, classes),
-        )
-        self._fit(problem, threat)
-        self.classes_ = classes
+        self._fit(read_classes(self, X, y, sample_weight))
+        self.classes_ = self.ensemble_.labels
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -208,6 +192,8 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the log-odds of the second class, or an output per class if there are more than two."""
+        if isinstance(X, Stream):
+            return X.collect(self.decision_function)
         ensemble = self._fitted_on(X)
         return _flatten(ensemble.output(ensemble.schema.encode(X)))
 

@@ -1,5 +1,7 @@
 """Checking the parameters of robust boosting, and drawing the rows that it holds out."""
 
+from collections.abc import Callable
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,8 +16,8 @@ from hardwood.estimators.parameters import (
     read_seed,
 )
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.boosted import Folds
 from hardwood.grow.boosting import BoostingOptions
+from hardwood.grow.row_draws import DrawnRows, Fold, ListedRows
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -24,6 +26,10 @@ N_FOLDS = 5
 # Tables of more rows hold out one share of them instead of five in turn.
 MOST_FOLD_ROWS = 10_000
 HELD_OUT = 0.1
+# Tables of more rows hold out those that hashes of their numbers choose. Of fewer, all are listed.
+MOST_LISTED_ROWS = 50_000
+# What tells the hashes of folds from those that draw the rows of trees, which are numbered from 0 on.
+HASHED_FOLDS = 2**32 - 1
 # Trees that are deeper do not generalise, and a tree keeps tables of all its nodes.
 MOST_DEPTH = 12
 
@@ -80,10 +86,24 @@ def check_ordered(reach: Reach, schema: Schema) -> None:
             )
 
 
-def draw_folds(early_stopping: Any, class_index: np.ndarray | None, n_rows: int, seed: int) -> Folds:
-    """Draw the rows that are held out: (train, held out) pairs; none if nothing stops early.
+def draw_folds(
+    early_stopping: Any,
+    n_per_class: np.ndarray | None,
+    n_rows: int,
+    seed: int,
+    read_classes: Callable[[], np.ndarray],
+) -> list[Fold]:
+    """Draw the rows that are held out, fold by fold; none if nothing stops early.
 
-    Classes are spread evenly over folds. Where a class has too few rows to be held out, nothing is.
+    In tables of up to `MOST_LISTED_ROWS` rows classes are spread evenly over folds. In larger ones hashes of the rows'
+    numbers decide, which nobody has to write down. Where a class has too few rows to be held out, nothing is.
+
+    Parameters
+    ----------
+    n_per_class : ndarray or None
+        How many rows each class has; None: there are no classes.
+    read_classes : callable
+        Returns the class index of every row; called for small tables with classes only.
     """
     if isinstance(early_stopping, str) and early_stopping == "auto":
         early_stopping = "cv" if n_rows <= MOST_FOLD_ROWS else HELD_OUT
@@ -94,15 +114,19 @@ def draw_folds(early_stopping: Any, class_index: np.ndarray | None, n_rows: int,
         raise ValueError(
             f"early_stopping={early_stopping!r}: expected 'auto', 'cv', a share of the rows in (0, 1), or False"
         )
-    y = np.zeros(n_rows) if class_index is None else class_index
-    smallest = n_rows if class_index is None else int(np.bincount(class_index)[np.unique(class_index)].min())
+    is_cv = isinstance(early_stopping, str)
+    smallest = n_rows if n_per_class is None else int(n_per_class[n_per_class > 0].min())
     if smallest < 2:
         return []
-    if early_stopping == "cv":
-        n_folds = min(N_FOLDS, smallest)
-        folds = (KFold if class_index is None else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
-        return list(folds.split(y, y))
-    n_classes = 1 if class_index is None else len(np.unique(class_index))
+    n_folds = min(N_FOLDS, smallest)
+    if n_rows > MOST_LISTED_ROWS:
+        bounds = np.linspace(0.0, 1.0, n_folds + 1).tolist() if is_cv else [0.0, float(early_stopping)]
+        return [DrawnRows(seed, HASHED_FOLDS, low, high) for low, high in pairwise(bounds)]
+    y = np.zeros(n_rows) if n_per_class is None else read_classes()
+    if is_cv:
+        folds = (KFold if n_per_class is None else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
+        return [ListedRows(held_out) for _, held_out in folds.split(y, y)]
+    n_classes = 1 if n_per_class is None else int(np.count_nonzero(n_per_class))
     n_held_out = min(max(n_classes, int(np.ceil(early_stopping * n_rows))), n_rows - n_classes)
-    draw = (ShuffleSplit if class_index is None else StratifiedShuffleSplit)(1, test_size=n_held_out, random_state=seed)
-    return list(draw.split(y, y))
+    draw = (ShuffleSplit if n_per_class is None else StratifiedShuffleSplit)(1, test_size=n_held_out, random_state=seed)
+    return [ListedRows(held_out) for _, held_out in draw.split(y, y)]

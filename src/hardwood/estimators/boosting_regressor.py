@@ -7,10 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from hardwood.estimators.boosting import RobustBoosting
-from hardwood.estimators.numbers import read_numbers, weigh_rows
-from hardwood.estimators.target import read_columns
-from hardwood.grow.boosted import BoostingProblem
-from hardwood.grow.losses import SquaredLoss
+from hardwood.estimators.boosting_input import read_values
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
 from hardwood.verification.cheap import certify_values
@@ -43,7 +40,7 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
         Between how many bins a feature's thresholds lie, from 2 to 255: quantiles of the ends of the rows' reach. What
         the attacker can do at each threshold is exact.
     subsample : float, default=1.0
-        The share of the rows that a tree is grown on, drawn at random.
+        The share of the rows that a tree is grown on: each row is drawn with this probability, by a hash of its number.
     max_features : int, float, "sqrt", "log2" or None, default=1.0
         How many features a tree is grown on, drawn at random.
     mode : {"free", "ordered"}, default="free"
@@ -53,7 +50,8 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
     early_stopping : "auto", "cv", float or False, default="auto"
         Which rows decide how many trees are kept, by their certified loss. "cv": all, in five folds. A share in (0, 1):
         that many, drawn at random. "auto": "cv" for up to 10,000 rows, 0.1 beyond. 0 trees, the constant model, is
-        always a candidate. False: all trees are kept. The model itself is always fitted on all rows.
+        always a candidate. False: all trees are kept. The model itself is always fitted on all rows. In tables of more
+        than 50,000 rows, hashes of row numbers choose those held out.
     n_iter_no_change : int or None, default=10
         After how many rounds without a lower loss of the rows held out boosting stops. None: after `n_estimators`.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -61,7 +59,8 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
     warm_start : bool, default=False
         Whether `fit` adds rounds, up to `n_estimators`, to those there are; with ``early_stopping=False`` only.
     progress : callable, bool or None, default=None
-        Called with (rounds done, rounds in all); True: a line on stderr.
+        Called with (rounds done, rounds in all), and of a stream first with (rows read, rows in all), twice; True: a
+        line on stderr.
     random_state : int, RandomState or None, default=None
         Draws folds, and the rows and features that trees are grown on if these are not all.
     n_jobs : int or None, default=None
@@ -146,13 +145,14 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Boost trees.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled. Values may be missing.
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
+            In the units the threat model speaks of; nothing has to be scaled. Values may be missing. A table larger
+            than memory is read by :func:`hardwood.stream`, which brings numbers and weights with it.
         y : array-like of shape (n_samples,)
             Numbers.
         sample_weight : array-like of shape (n_samples,) or None
@@ -162,22 +162,7 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema = read_columns(self, X, accepts_missing=True)
-        matrix = schema.encode(X)
-        threat = threat.settle(X, matrix, schema)
-        target, weight = read_numbers(y, len(matrix)), np.ones(len(matrix))
-        if sample_weight is not None:
-            matrix, target, weight = weigh_rows(matrix, target, sample_weight)
-        problem = BoostingProblem(
-            X=matrix,
-            class_index=np.zeros(len(matrix), dtype=np.intp),
-            weight=weight,
-            loss=SquaredLoss(target),
-            schema=schema,
-            classes=None,
-            reach=threat.resolve(schema),
-        )
-        return self._fit(problem, threat)
+        return self._fit(read_values(self, X, y, sample_weight))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the predicted values after each round."""

@@ -65,7 +65,8 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     warm_start : bool, default=False
         Whether `fit` keeps the trees that are there and grows what is missing to `n_estimators`.
     progress : callable, bool or None, default=None
-        Called with (trees done, trees in all); True: a line on stderr.
+        Called with (trees done, trees in all), and before that with (rows read, rows in all) as a stream is read,
+        twice; rows in all are 0 while nobody knows. True: a line on stderr.
     random_state : int, RandomState or None, default=None
         Draws features and rows.
     n_jobs : int or None, default=None

@@ -12,11 +12,13 @@ from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.forest_parts import check_bins, continue_forest, forget_oob, grow_on, vote_unseen
 from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.streamed_numbers import read_regression_stream
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.forest import ForestOptions, NumbersFromRows
+from hardwood.grow.forest import ForestOptions, NumbersFromCodes, prepare_number_grower
 from hardwood.grow.regression import ERRORS, RegressionProblem
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
+from hardwood.table.batches import Stream
 from hardwood.verification.cheap import certify_values
 
 
@@ -39,7 +41,8 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
     max_features : int, float, "sqrt", "log2" or None, default="sqrt"
         How many features a node tries, drawn at random; more if none of them can split the node.
     max_bins : int or "exact", default=255
-        At how many thresholds a feature is tried; "exact": at all there are. With absolute error always all.
+        At how many thresholds a feature is tried: between as many bins, which are made once for all trees. "exact": at
+        all there are. With absolute error always all.
     bootstrap : bool, default=False
         Whether each tree is grown from rows drawn with replacement.
     max_samples : int, float or None, default=None
@@ -49,7 +52,8 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
     warm_start : bool, default=False
         Whether `fit` keeps the trees that are there and grows what is missing to `n_estimators`.
     progress : callable, bool or None, default=None
-        Called with (trees done, trees in all); True: a line on stderr.
+        Called with (trees done, trees in all), and before that with (rows read, rows in all) as a stream is read,
+        twice; rows in all are 0 while nobody knows. True: a line on stderr.
     random_state : int, RandomState or None, default=None
         Draws features and rows.
     n_jobs : int or None, default=None
@@ -128,13 +132,14 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the forest.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
-            In the units the threat model speaks of; nothing has to be scaled.
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
+            In the units the threat model speaks of; nothing has to be scaled. A table larger than memory is read by
+            :func:`hardwood.stream`, which brings numbers and weights with it.
         y : array-like of shape (n_samples,)
             Numbers.
         sample_weight : array-like of shape (n_samples,) or None
@@ -143,14 +148,20 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        problem = read_regression(self, X, y, sample_weight)
+        streamed = read_regression_stream(self, X, y, sample_weight) if isinstance(X, Stream) else None
+        problem = read_regression(self, X, y, sample_weight) if streamed is None else streamed.problem
         reach = problem.threat.resolve(problem.schema)
-        options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
+        n_rows = len(problem.target)
+        options = check_grow_options(self, n_rows, problem.schema.n_features, ERRORS)
         max_bins = check_bins(self.max_bins)
         squared = options.criterion == "squared_error"
         options = replace(options, max_bins=max_bins if squared else None, n_threads=1)
-        before, forest = continue_forest(self, problem.schema, None, len(problem.X), options.seed)
-        ensemble = grow_on(before, NumbersFromRows(problem, reach, options), forest)
+        before, forest = continue_forest(self, problem.schema, None, n_rows, options.seed)
+        if streamed is None:
+            grower = prepare_number_grower(problem, reach, options)
+        else:
+            grower = NumbersFromCodes(problem, streamed.code(reach, options), reach, options)
+        ensemble = grow_on(before, grower, forest)
         self._store(ensemble, problem.threat)
         self._seed = forest.seed
         self._keep_oob(problem, forest)

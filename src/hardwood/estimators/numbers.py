@@ -9,22 +9,14 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from hardwood.estimators.target import has_missing, hides, read_columns
 from hardwood.grow.regression import RegressionProblem
+from hardwood.table import Schema
+from hardwood.threat import ThreatModel
 
 
 def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
     """Read a table, numbers and weights as the parameters of a tree say, and its tags."""
-    tags = get_tags(estimator).input_tags
-    threat, schema = read_columns(estimator, X, accepts_missing=tags.allow_nan)
-    if hides(threat):
-        raise ValueError(
-            f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
-            "in; leave out blank and fill"
-        )
-    if schema.categorical and not tags.categorical:
-        raise ValueError(
-            f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
-            "only with these parameters: choose criterion='squared_error', or encode the column"
-        )
+    threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
+    refuse_columns(estimator, threat, schema)
     if schema.accepts_missing and not has_missing(X, schema):
         schema = replace(schema, accepts_missing=False)
     matrix = schema.encode(X)
@@ -33,6 +25,20 @@ def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Regre
     if sample_weight is not None:
         matrix, target, sample_weight = weigh_rows(matrix, target, sample_weight)
     return RegressionProblem(matrix, target, sample_weight, schema, threat)
+
+
+def refuse_columns(estimator: Any, threat: ThreatModel, schema: Schema) -> None:
+    """Refuse an attacker or columns that a regression tree with these parameters does not take."""
+    if hides(threat):
+        raise ValueError(
+            f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
+            "in; leave out blank and fill"
+        )
+    if schema.categorical and not get_tags(estimator).input_tags.categorical:
+        raise ValueError(
+            f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
+            "only with these parameters: choose criterion='squared_error', or encode the column"
+        )
 
 
 def read_numbers(y: Any, n_rows: int) -> np.ndarray:

@@ -6,13 +6,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options, check_max_bins
+from hardwood.estimators.streamed_numbers import StreamedRegression, read_regression_stream
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.regression import ERRORS, RegressionProblem, grow_regression
+from hardwood.grow.regression import ERRORS, RegressionProblem, grow_coded_numbers, grow_regression
 from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
+from hardwood.progress import Progress
 from hardwood.refinement.worst_case_leaves import refit_leaves
+from hardwood.table.batches import Stream
 
 
 class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
@@ -51,14 +55,17 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         At how many thresholds a feature is tried. "exact": at all there are. An integer from 2 to 255, for squared
         error only: at those between as many bins, quantiles of the ends of the rows' reach; the best of these is found
         exactly, and a large table takes a fraction of the time. "auto": 255 bins for more than 20,000 rows and squared
-        error, and where values are missing or categorical; exact otherwise.
+        error, and where values are missing or categorical, and for a stream; exact otherwise.
     refit_leaves : bool or "auto", default="auto"
         Whether leaves are given new values once the tree stands: those with the least error under attack on the
         training rows, all leaves together, found to 1e-8 of it. They never have more of it than the greedy values, and
-        on rows that the tree has not seen mostly less. "auto": up to 20,000 rows.
+        on rows that the tree has not seen mostly less. "auto": up to 20,000 rows of a table in memory.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
         Which columns are categorical. "from_dtype": those with a pandas `category` or polars `Categorical`/`Enum` type.
         For squared error only.
+    progress : callable, bool or None, default=None
+        Called with (rows read, rows in all) as a stream is read, twice; rows in all are 0 while nobody knows. True: a
+        line on stderr.
     random_state : int, RandomState or None, default=None
         Draws the features when `max_features` is less than all. Nothing else is random.
     n_jobs : int or None, default=None
@@ -118,6 +125,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         max_bins: int | str = "auto",
         refit_leaves: bool | str = "auto",
         categorical_features: Any = "from_dtype",
+        progress: Progress | bool | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -133,16 +141,19 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         self.max_bins = max_bins
         self.refit_leaves = refit_leaves
         self.categorical_features = categorical_features
+        self.progress = progress
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
+        X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features), or a stream
             In the units the threat model speaks of; nothing has to be scaled. With squared error values may be missing.
+            A table larger than memory is read by :func:`hardwood.stream`, which brings numbers and weights with it, and
+            is grown on bins.
         y : array-like of shape (n_samples,)
             Numbers.
         sample_weight : array-like of shape (n_samples,) or None
@@ -153,6 +164,8 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         -------
         self
         """
+        if isinstance(X, Stream):
+            return self._fit_stream(read_regression_stream(self, X, y, sample_weight))
         problem = read_regression(self, X, y, sample_weight)
         reach = problem.threat.resolve(problem.schema)
         options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
@@ -162,6 +175,20 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         if refits:
             rows, squared = (problem.X, problem.target, problem.row_weight), self.criterion == "squared_error"
             ensemble = refit_leaves(ensemble, *rows, reach, rho=options.rho, squared=squared).ensemble
+        return self._keep(ensemble, saved, problem)
+
+    def _fit_stream(self, streamed: StreamedRegression) -> Self:
+        """Grow the tree on bins, from the codes of the rows of a stream."""
+        problem, max_bins = streamed.problem, check_max_bins(self.max_bins)
+        reach = problem.threat.resolve(problem.schema)
+        options = check_grow_options(self, len(problem.target), problem.schema.n_features, ERRORS)
+        options = replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
+        self._choose_refit(len(problem.target))
+        ensemble, saved = grow_coded_numbers(problem, streamed.code(reach, options), reach, options)
+        return self._keep(ensemble, saved, problem)
+
+    def _keep(self, ensemble: TreeEnsemble, saved: np.ndarray, problem: RegressionProblem) -> Self:
+        """Store the tree, and what each feature has taken off the error."""
         self._store(ensemble, problem.threat)
         total = saved.sum()
         self.feature_importances_ = saved / total if total > 0.0 else saved

@@ -84,17 +84,24 @@ def read_labels(y: Any, n_rows: int) -> np.ndarray:
 def read_target(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the class labels, sorted, and the class index of each row, of the smallest type that holds it."""
     y = read_column(y, n_rows)
-    if y.dtype.kind in "biu" and len(y):
-        # Two passes instead of a sort, for the most common kind of labels.
-        low, high = y.min(), y.max()
-        is_high = y == high
-        if low < high and bool((is_high | (y == low)).all()):
-            return np.array([low, high]), is_high.view(np.uint8)
+    if (two := index_two(y)) is not None:
+        return two
     _check_labels(y)
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise _one_class(classes)
     return classes, index.astype(np.min_scalar_type(len(classes) - 1))
+
+
+def index_two(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return two whole numbers as classes, and which each row has: two passes instead of a sort; None of others."""
+    if y.dtype.kind not in "biu" or not len(y):
+        return None
+    low, high = y.min(), y.max()
+    is_high = y == high
+    if low < high and bool((is_high | (y == low)).all()):
+        return np.array([low, high]), is_high.view(np.uint8)
+    return None
 
 
 def read_column(y: Any, n_rows: int) -> np.ndarray:
@@ -139,16 +146,28 @@ def weigh(
     kept = weight > 0.0
     if not kept.all():
         matrix, class_index, weight = matrix[kept], class_index[kept], weight[kept]
-    if len(np.unique(class_index)) < 2:
-        raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
+    refuse_one_class_with_weight(classes, np.bincount(class_index))
     return matrix, class_index, weight
+
+
+def refuse_one_class_with_weight(classes: np.ndarray, n_kept: np.ndarray) -> None:
+    """Refuse rows of which all that weigh something are of one class."""
+    if np.count_nonzero(n_kept) < 2:
+        raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
 
 
 def read_class_weight(class_weight: Any, classes: np.ndarray, class_index: np.ndarray) -> np.ndarray:
     """Return the weight of each class."""
+    return weigh_classes(class_weight, classes, np.bincount(class_index, minlength=len(classes)))
+
+
+def weigh_classes(class_weight: Any, classes: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
+    """Return the weight of each class, by how many rows it has."""
     if class_weight is None:
         return np.ones(len(classes))
-    weight = compute_class_weight(class_weight, classes=classes, y=classes[class_index])
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(n_rows.sum() / (len(classes) * n_rows.astype(np.float64)))  # as scikit-learn has it
+    weight = compute_class_weight(class_weight, classes=classes, y=classes)
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
         raise ValueError(f"class_weight={class_weight!r}: expected finite weights >= 0, not all 0")
     return np.asarray(weight)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
@@ -21,7 +22,7 @@ from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
 from hardwood.table.batches import Stream
-from hardwood.threat import Reach
+from hardwood.threat import Reach, ThreatModel
 
 
 class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -97,7 +98,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         that they had not seen. Insurance for tables of which nothing can be learned under attack; elsewhere it costs
         a little.
     progress : callable, bool or None, default=None
-        Called with (starts done, starts in all) as the search goes on; True: a line on stderr.
+        Called with (starts done, starts in all) as the search goes on, and with (rows read, rows in all) as a stream is
+        read, twice; rows in all are 0 while nobody knows. True: a line on stderr.
     random_state : int, RandomState or None, default=None
         Draws the features when `max_features` is less than all, and whatever refinement draws: the order in which nodes
         are visited, and the rows of the starts. Nothing else is random.
@@ -242,34 +244,41 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if isinstance(X, Stream):
             return self._fit_stream(read_stream(self, X, y, sample_weight))
         problem = read_problem(self, X, y, sample_weight, narrow=self._is_binned(X))
-        reach, options = self._read_options(problem)
+        reach, options = self._read_options(problem, len(problem.class_index))
         options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
         refinement = check_refinement(self, options)
         if refinement is None:
             ensemble, report = grow_tree(problem, reach, options), None
         else:
             ensemble, report = refinement.grow(problem, reach, options)
-        self._keep(ensemble, problem.threat)
+        self._keep_only(ensemble, problem.threat)
         if report is not None:
             self.search_report_ = report
-        elif hasattr(self, "search_report_"):
-            del self.search_report_
         return self
 
     def _fit_stream(self, streamed: StreamedProblem) -> Self:
         """Grow the tree on bins, from the codes of the rows of a stream."""
-        problem, max_bins = streamed.problem, check_max_bins(self.max_bins)
-        reach, options = self._read_options(problem)
-        options = replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
-        self._keep(grow_coded(problem, streamed.code(reach, options), options), problem.threat)
+        problem = streamed.problem
+        reach, options = self._read_binned_options(problem, len(problem.class_index))
+        return self._keep_only(grow_coded(problem, streamed.code(reach, options), options), problem.threat)
+
+    def _keep_only(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
+        """Store what was grown, and forget an earlier search."""
+        self._keep(ensemble, threat)
         if hasattr(self, "search_report_"):
             del self.search_report_
         return self
 
-    def _read_options(self, problem: Problem) -> tuple[Reach, GrowOptions]:
+    def _read_binned_options(self, problem: Problem, n_rows: int) -> tuple[Reach, GrowOptions]:
+        """Return what the attacker may do to a table that is grown on bins, however long it is, and the parameters."""
+        reach, options = self._read_options(problem, n_rows)
+        max_bins = check_max_bins(self.max_bins)
+        return reach, replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
+
+    def _read_options(self, problem: Problem, n_rows: int) -> tuple[Reach, GrowOptions]:
         """Return what the attacker may do to a table, and the parameters for it but for the bins."""
         reach = problem.threat.resolve(problem.schema, problem.classes)
-        options = check_grow_options(self, len(problem.class_index), problem.schema.n_features)
+        options = check_grow_options(self, n_rows, problem.schema.n_features)
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
         if hides(problem.threat) and 0.0 < self.rho < 1.0:

@@ -1,16 +1,19 @@
 """Adversarial accuracy, as a function and as a scikit-learn scorer."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.streamed import refuse_beside_stream, refuse_measured
+from hardwood.estimators.streamed import refuse_beside_stream
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
+from hardwood.evaluation.streamed import settle_types
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
@@ -49,7 +52,8 @@ def adversarial_accuracy(
     limit = check_time_limit(time_limit)
     if isinstance(X, Stream):
         refuse_beside_stream(y=y, sample_weight=sample_weight)
-        return _find_streamed_accuracy(model, X, ThreatModel.coerce(threat), limit)
+        _, asked = settle_types(model, X, ThreatModel.coerce(threat))
+        return _average(X, lambda X, y, weight: _find_accuracy(read_question(model, X, y, asked), weight, limit))
     return _find_accuracy(read_question(model, X, y, threat), sample_weight, limit)
 
 
@@ -106,6 +110,8 @@ class AdversarialScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return what a fitted estimator keeps under attack."""
+        if isinstance(X, Stream):
+            return self._score_stream(estimator, X, y, sample_weight)
         ensemble = as_ensemble(estimator, X)
         if self.metric in REGRESSION_METRICS or ensemble.classes is None:
             return self._score_regression(ensemble, X, y, sample_weight)
@@ -117,6 +123,14 @@ class AdversarialScorer:
         if self.time_limit is None:
             return _find_accuracy(question, sample_weight)
         return _share(self._decide(question) == NONE, sample_weight)
+
+    def _score_stream(self, estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> float:
+        """Return what is left on a stream: the average over its batches, of metrics that are averages over rows."""
+        refuse_beside_stream(y=y, sample_weight=sample_weight)
+        if self.metric not in (averages := ("accuracy", *REGRESSION_METRICS)):
+            raise ValueError(f"metric={self.metric!r}: takes all rows at once; of a stream, expected {averages}")
+        _, asked = settle_types(estimator, stream, self.threat)
+        return _average(stream, partial(replace(self, threat=asked), estimator))
 
     def _score_regression(self, ensemble: TreeEnsemble, X: Any, y: Any, sample_weight: Any) -> float:
         """Return the mean error under attack, negative."""
@@ -168,18 +182,17 @@ def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = m
     return _share(~fooled, sample_weight)
 
 
-def _find_streamed_accuracy(model: Any, stream: Stream, threat: ThreatModel, time_limit: float) -> float:
-    """Return the share of a stream's rows that survive, by weight."""
-    refuse_measured(threat)
-    survives, total = 0.0, 0.0
+def _average(stream: Stream, score: Callable[[Any, Any, Any], float]) -> float:
+    """Return the average over the batches of a stream of what a function of (X, y, sample_weight) says, by weight."""
+    summed, total = 0.0, 0.0
     for X, y, weight in stream:
         n_rows = float(X.shape[0] if weight is None else np.sum(weight, dtype=np.float64))
         if n_rows:
-            survives += n_rows * _find_accuracy(read_question(model, X, y, threat), weight, time_limit)
+            summed += n_rows * score(X, y, weight)
         total += n_rows
     if not total:
         raise ValueError(f"{stream!r} has no rows that weigh anything")
-    return survives / total
+    return summed / total
 
 
 def _share(survives: np.ndarray, sample_weight: Any) -> float:

@@ -91,7 +91,8 @@ def evaluate(
         Threads over rows.
     progress : callable, bool or None
         Called with (steps done, steps in all) as the work goes on. The ceiling, the search and the distances follow
-        each other, and each counts its own steps. True: a line on stderr.
+        each other, and each counts its own steps. Of a stream, its rows are counted; rows in all are 0 if the source
+        does not know. True: a line on stderr.
 
     Returns
     -------
@@ -109,11 +110,10 @@ def evaluate(
     if isinstance(X, Stream):
         refuse_beside_stream(y=y)
         ask = partial(
-            evaluate, model, threat=threat, epsilons=epsilons, ceiling=False, distances=distances,
-            positive_class=positive_class, decision_threshold=decision_threshold, time_limit=time_limit, n_jobs=n_jobs,
-            progress=progress,
+            evaluate, epsilons=epsilons, ceiling=False, distances=distances, positive_class=positive_class,
+            decision_threshold=decision_threshold, time_limit=time_limit, n_jobs=n_jobs,
         )  # fmt: skip
-        return evaluate_stream(ask, X, threat)
+        return evaluate_stream(ask, model, X, threat, progress)
     limit, report = check_time_limit(time_limit), read_progress(progress)
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)

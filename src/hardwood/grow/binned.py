@@ -5,17 +5,19 @@ reach it is the same tree, split by split. Codes are made once. What a row adds 
 a weight in fixed point, so the tree depends neither on threads nor on the order in which rows are added up.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import binned
 from hardwood._kernels.grow.histograms import CLASS_BIT, ID_MASK, BinnedSamples, Units
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins
 from hardwood.grow.coded_rows import CodedRows, draw_samples
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
-from hardwood.grow.fixed_point import weigh_samples
+from hardwood.grow.fixed_point import choose_units, weigh_samples
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
 
@@ -51,13 +53,13 @@ class BinnedGrower:
         classes = problem.class_index
         staying = np.flatnonzero(self._stays[classes])
         of_sample = np.concatenate([classes, classes[staying]])
-        weights, units = _weigh_samples(problem, staying, self._rho, drawn)
+        weights, units = _weigh_samples(problem, self._stays, self._rho, drawn)
         numbers = np.arange(len(of_sample), dtype=np.uint32)
-        sums = _sum_up(of_sample, weights)
+        sums = sum_up(of_sample, weights)
         if drawn is not None:
             numbers = draw_samples(drawn, staying, len(classes)).astype(np.uint32)
             of_sample = of_sample[numbers]
-            sums = _sum_up(of_sample, None if weights is None else weights[numbers])
+            sums = sum_up(of_sample, None if weights is None else weights[numbers])
         entries = of_sample.astype(np.uint32) << CLASS_BIT
         entries |= numbers
         samples = BinnedSamples(self._codes, entries, numbers, weights)  # what numbers hold is written over
@@ -65,22 +67,22 @@ class BinnedGrower:
 
 
 def _weigh_samples(
-    problem: Problem, staying: np.ndarray, rho: float, drawn: np.ndarray | None
+    problem: Problem, stays: np.ndarray, rho: float, drawn: np.ndarray | None
 ) -> tuple[np.ndarray | None, Units]:
     """Return the weights of samples as integers, and their units.
 
     Samples that are one row each and weigh what their class weighs need none.
     """
-    if problem.sample_weight is None and not len(staying):
+    if problem.sample_weight is None and not stays.any():
         zero, one = problem.class_weight.tolist()
         return None, Units(zero, one, 1.0)
     row_weight = problem.row_weight
-    fixed = weigh_samples(row_weight, staying, rho, 0.0 if drawn is None else float(row_weight[drawn].sum()))
-    units = Units(fixed.weight_unit, fixed.weight_unit, 1.0 / fixed.whole_row)
-    return np.column_stack([fixed.weight, fixed.rows]), units
+    units = choose_units(row_weight, drawn)
+    fixed = weigh_samples(row_weight, np.flatnonzero(stays[problem.class_index]), rho, units)
+    return np.column_stack([fixed.weight, fixed.rows]), Units(units.weight, units.weight, units.rows)
 
 
-def _sum_up(of_sample: np.ndarray, weights: np.ndarray | None) -> tuple[int, int, int]:
+def sum_up(of_sample: np.ndarray, weights: np.ndarray | None) -> tuple[int, int, int]:
     """Return the weight of class 0, of class 1, and the rows, in integers."""
     if weights is None:
         n_one = int(np.count_nonzero(of_sample))
@@ -93,8 +95,22 @@ def _grow(
     samples: BinnedSamples, bins: Bins, units: Units, sums: tuple[int, int, int], limits: Limits, seed: int
 ) -> np.ndarray:
     """Plant the root and grow the tree."""
-    columns = binned.Columns(bins.columns, bins.n_thresholds, bins.below, bins.above, bins.width)
     histograms = _make_histograms(bins, 1 if samples.weights is None else 4, limits, len(samples.entries))
+    tree, limits = plant(sums, units, limits, seed)
+    tree.nodes[0]["end"] = len(samples.entries)
+    while binned.grow(samples, make_columns(bins), units, limits, tree, histograms) == binned.FULL:
+        tree = enlarge(tree)
+    return tree.nodes[: int(tree.sizes[NODES])]
+
+
+def make_columns(bins: Bins) -> binned.Columns:
+    """Say what codes mean."""
+    columns, n_thresholds, below, above = map(frozen, (bins.columns, bins.n_thresholds, bins.below, bins.above))
+    return binned.Columns(columns, n_thresholds, below, above, bins.width)
+
+
+def plant(sums: Sequence[int], units: Units, limits: Limits, seed: int) -> tuple[binned.BinnedTree, Limits]:
+    """Make a tree that is a root, which holds what `sums` says; settle which gain it takes to split a node."""
     tree = binned.BinnedTree(
         nodes=np.zeros(FIRST_CAPACITY, dtype=binned.NODE),
         heap=np.zeros(FIRST_CAPACITY, dtype=np.int64),
@@ -102,16 +118,18 @@ def _grow(
     )
     root = tree.nodes[0]
     root["feature"] = root["left"] = root["slot"] = -1
-    root["end"], root["seed"], root["sums"] = len(samples.entries), seed, sums
+    root["seed"], root["sums"] = seed, sums
     root["zero"], root["one"], root["count"] = sums[0] * units.zero, sums[1] * units.one, sums[2] * units.rows
     tree.sizes[[NODES, LEAVES]] = 1
-    limits = limits._replace(min_gain=limits.min_gain * (root["zero"] + root["one"]) * GAIN_SLACK)
-    while binned.grow(samples, columns, units, limits, tree, histograms) == binned.FULL:
-        tree = tree._replace(
-            nodes=np.concatenate([tree.nodes, np.zeros_like(tree.nodes)]),
-            heap=np.concatenate([tree.heap, np.zeros_like(tree.heap)]),
-        )
-    return tree.nodes[: int(tree.sizes[NODES])]
+    return tree, limits._replace(min_gain=limits.min_gain * (root["zero"] + root["one"]) * GAIN_SLACK)
+
+
+def enlarge(tree: binned.BinnedTree) -> binned.BinnedTree:
+    """Return a tree with room for twice as many nodes."""
+    return tree._replace(
+        nodes=np.concatenate([tree.nodes, np.zeros_like(tree.nodes)]),
+        heap=np.concatenate([tree.heap, np.zeros_like(tree.heap)]),
+    )
 
 
 def _make_histograms(bins: Bins, n_words: int, limits: Limits, n_samples: int) -> binned.Histograms:

@@ -5,11 +5,13 @@ every row are exact (`Reach.interval`) before they are coded, so what the attack
 thresholds is counted exactly; only which thresholds there are is an approximation, unless they are all there are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow.binning import CELLS, Guide, encode, place
 from hardwood._kernels.grow.orders import TIE_TOLERANCE
 from hardwood.grow.shifts import find_slots
@@ -74,11 +76,12 @@ def take_sample(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: 
     """Draw the rows of a table that thresholds are chosen from; all of them for a threshold between every two ends."""
     is_missing, farthest = np.zeros((2, X.shape[1]))
     for start in range(0, len(X), BLOCK_ROWS):
-        block = np.isnan(X[start : start + BLOCK_ROWS])
+        rows = X[start : start + BLOCK_ROWS]
+        block = np.isnan(rows)
         if block.any():
             is_missing += block.any(axis=0)
-    if reach.share is not None:
-        farthest += np.nanmax(np.abs(X), axis=0, initial=0.0)
+        if reach.share is not None:
+            farthest = np.fmax.reduce(np.abs(rows), axis=0, initial=0.0).clip(min=farthest)
     rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
     return Sample(X[rows].astype(np.float64, copy=False), class_index[rows], is_missing > 0.0, farthest)
 
@@ -175,6 +178,22 @@ def encode_rows(
     return writer.codes
 
 
+def read_blocks(
+    X: np.ndarray, first: int, last: int
+) -> Iterator[tuple[slice, np.ndarray, tuple[np.ndarray, np.ndarray]]]:
+    """Read rows, few at a time: which they are, they themselves in float64, and room for both ends of their reach.
+
+    The room is the same for all of them. What is allocated anew for every block costs as much as coding it where memory
+    is given back to the system at once, as on Dask's workers (their MALLOC_TRIM_THRESHOLD_).
+    """
+    own, lo, hi = np.empty((3, min(BLOCK_ROWS, last - first), X.shape[1]))
+    for start in range(first, last, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, last))
+        size = block.stop - start
+        own[:size] = X[block]
+        yield block, own[:size], (lo[:size], hi[:size])
+
+
 class CodeWriter:
     """Writes the codes of all samples as rows come in, batch after batch.
 
@@ -200,9 +219,8 @@ class CodeWriter:
         class_index, codes = self._class_index[rows], self.codes[rows]
 
         def encode_share(first: int, last: int) -> None:
-            for start in range(first, last, BLOCK_ROWS):
-                block = slice(start, min(start + BLOCK_ROWS, last))
-                lo, hi = self._reach.box(X[block].astype(np.float64, copy=False), class_index[block])
+            for block, own, ends in read_blocks(X, first, last):
+                lo, hi = self._reach.box(own, class_index[block], ends)
                 _encode(lo, hi, self._guide, self._bins, codes[block])
 
         workers.run(encode_share, workers.share(0, len(X)))
@@ -217,11 +235,12 @@ class CodeWriter:
 
 def _encode(lo: np.ndarray, hi: np.ndarray, guide: Guide, bins: Bins, codes: np.ndarray) -> None:
     """Write the codes of both ends of some rows, and that of missing values where there is none."""
+    columns = frozen(bins.columns)
     if not bins.has_missing:
-        encode(lo, hi, guide, bins.columns, codes)
+        encode(frozen(lo), frozen(hi), guide, columns, codes)
         return
     is_missing = np.isnan(lo)
-    encode(np.where(is_missing, 0.0, lo), np.where(is_missing, 0.0, hi), guide, bins.columns, codes)
+    encode(frozen(np.where(is_missing, 0.0, lo)), frozen(np.where(is_missing, 0.0, hi)), guide, columns, codes)
     row, feature = np.nonzero(is_missing)
     codes[row[:, None], bins.columns[feature]] = bins.missing
 

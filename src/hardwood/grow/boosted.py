@@ -1,34 +1,40 @@
-"""From a table and a threat to a boosted TreeEnsemble."""
+"""From a table and a threat to a boosted TreeEnsemble, where all rows are in this process."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.boosting import Boosted, BoostedTree, Booster, BoostingOptions, Sums, boost
-from hardwood.grow.codes import CodedTable, encode_table
-from hardwood.grow.losses import CertifiedLoss
+from hardwood.grow.blocks import LocalRun, Run, grow_over
+from hardwood.grow.boosting import Boosted, BoostedTree, Booster, Boosting, BoostingOptions
+from hardwood.grow.boosting_steps import TILE_ROWS, BoostBlock, Sums
+from hardwood.grow.boosting_trees import LevelTrees, WholeTrees
+from hardwood.grow.codes import TablePlan
+from hardwood.grow.losses import CertifiedLoss, choose_loss
+from hardwood.grow.row_draws import Fold, Pieces
 from hardwood.grow.workers import hire
 from hardwood.progress import Progress
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
-Folds = list[tuple[np.ndarray, np.ndarray]]
-
 
 @dataclass(frozen=True)
 class BoostingProblem:
-    """Rows with their targets and weights, and what an attacker may do to them."""
+    """What is to be learnt, and what an attacker may do; of the rows it knows nothing."""
 
-    X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it; NaN where a value is missing
-    class_index: np.ndarray  # per row; zeros for a regression
-    weight: np.ndarray  # per row, positive
-    loss: CertifiedLoss
     schema: Schema
     classes: np.ndarray | None  # the labels; None for a regression
     reach: Reach
+
+    @property
+    def loss(self) -> CertifiedLoss:
+        """The loss, of no rows."""
+        return choose_loss(0 if self.classes is None else len(self.classes), np.empty(0))
 
     @property
     def link(self) -> str:
@@ -45,37 +51,74 @@ class WarmStart:
     directions: np.ndarray  # of its features, in ordered mode
 
 
+def make_tiles(
+    plan: TablePlan, codes: np.ndarray, n_classes: int, target: np.ndarray, weight: np.ndarray, pieces: Pieces
+) -> list[BoostBlock]:
+    """Cut rows into tiles: at least one.
+
+    n_classes, target : see `choose_loss`
+    pieces : where in the table rows are, see `BoostBlock`
+    """
+    n_tiles = max(1, len(codes) // TILE_ROWS)
+    tiles = []
+    for begin, end in pairwise(len(codes) * k // n_tiles for k in range(n_tiles + 1)):
+        rows, own = slice(begin, end), _find_pieces(pieces, begin, end)
+        tiles.append(BoostBlock(plan, codes[rows], choose_loss(n_classes, target[rows]), weight[rows], own))
+    return tiles
+
+
+def _find_pieces(pieces: Pieces, begin: int, end: int) -> Pieces:
+    """Return where in the table some rows of pieces are."""
+    found, start = [], 0
+    for first, n_rows in pieces:
+        low, high = max(begin - start, 0), min(end - start, n_rows)
+        if low < high:
+            found.append((first + low, high - low))
+        start += n_rows
+    return tuple(found)
+
+
 def grow_boosted(
     problem: BoostingProblem,
+    tiles: Sequence[BoostBlock],
     options: BoostingOptions,
-    folds: Folds,
+    folds: Sequence[Fold],
     n_threads: int,
     progress: Progress | None = None,
     start: WarmStart | None = None,
 ) -> tuple[TreeEnsemble, Boosted]:
-    """Boost trees on a table, and return the ensemble and how it came about.
+    """Boost trees on a table that is in this process, and return the ensemble and how it came about.
 
-    folds : (train rows, held-out rows) each; without any, all rounds are kept.
+    folds : the rows that are held out, each time; without any, all rounds are kept.
     """
+    plan, loss = tiles[0].plan, problem.loss
+    boosters = []
+    for fold in (None, *folds):
+        depth, is_whole = options.max_depth, len(tiles) == 1
+        grower = WholeTrees(plan, tiles[0].n_rows, depth) if is_whole else LevelTrees(plan, depth)
+        boosters.append(Booster(plan, loss, options, grower, fold))
+    if start is not None:
+        boosters[0].directions[:] = start.directions
     with hire(n_threads) as workers:
-        table = encode_table(problem.X, problem.class_index, problem.reach, options.max_bins, workers)
-        arguments = (table, problem.loss, problem.weight, options)
-        full = Booster(*arguments, start=None if start is None else start.sums)
-        if start is not None:
-            full.base = start.ensemble.base_score
-            full.directions[:] = start.directions
-        parts = [(Booster(*arguments, train=train), held_out) for train, held_out in folds]
-        boosted = boost(full, parts, options, workers, progress)
-    trees = [tree for trees in boosted.rounds for tree in trees]
-    return harvest(trees, table, problem, boosted.base, None if start is None else start.ensemble), boosted
+        boosting = Boosting(boosters[0], boosters[1:], options, workers, progress)
+        boosted = run_boosting(LocalRun(), [tiles], boosting, start)
+    return harvest(boosted, plan, problem, None if start is None else start.ensemble), boosted
+
+
+def run_boosting(run: Run, blocks: Sequence[Any], boosting: Boosting, start: WarmStart | None = None) -> Boosted:
+    """Boost over blocks; Ctrl-C ends with what there is."""
+    grower = boosting.grow() if start is None else boosting.grow(start.ensemble.base_score, start.sums)
+    try:
+        grow_over(run, blocks, [grower])
+    except KeyboardInterrupt:
+        if not boosting.has_begun:
+            raise
+        return boosting.finish(interrupted=True)
+    return boosting.finish(interrupted=False)
 
 
 def harvest(
-    trees: list[BoostedTree],
-    table: CodedTable,
-    problem: BoostingProblem,
-    base: np.ndarray,
-    before: TreeEnsemble | None = None,
+    boosted: Boosted, plan: TablePlan, problem: BoostingProblem, before: TreeEnsemble | None = None
 ) -> TreeEnsemble:
     """Return the trees as an ensemble, behind those of an ensemble that was there before."""
     pieces, left_sets = [], {}
@@ -84,32 +127,33 @@ def harvest(
         pieces.append(_read_nodes(before))
         left_sets.update(before.left_sets())
         n_before = before.n_nodes
-    for tree in trees:
-        pieces.append(_make_nodes(tree, table, problem.loss.n_outputs))
+    n_outputs = problem.loss.n_outputs
+    for tree in (tree for trees in boosted.rounds for tree in trees):
+        pieces.append(_make_nodes(tree, plan, n_outputs))
         for node in np.flatnonzero(tree.nodes["feature"] >= 0).tolist():
             labels = problem.schema.categories[tree.nodes["feature"][node]]
             if labels is not None:
                 left_sets[n_before + node] = tree.set_left[node, : len(labels) + 1]
         n_before += len(tree.nodes)
     if not pieces:
-        pieces.append(_make_constant(problem.loss.n_outputs, float(problem.weight.sum())))
+        pieces.append(_make_constant(n_outputs, boosted.total_weight))
     ensemble = assemble(
         Nodes(*(np.concatenate(parts) for parts in zip(*pieces, strict=True))),
         problem.schema,
         left_sets,
-        base_score=base,
+        base_score=boosted.base,
         link=problem.link,
         classes=problem.classes,
     )
     return floor_thresholds(ensemble, problem.reach.whole)
 
 
-def _make_nodes(tree: BoostedTree, table: CodedTable, n_outputs: int) -> Nodes:
+def _make_nodes(tree: BoostedTree, plan: TablePlan, n_outputs: int) -> Nodes:
     nodes = tree.nodes
     feature, cut = np.maximum(nodes["feature"], 0), np.maximum(nodes["cut"], 0)
     # A cut behind the last threshold sends all numbers left, and what is missing right.
-    all_left = cut >= table.columns.n_codes[feature] - 1
-    threshold = table.columns.thresholds[feature, np.where(all_left, 0, cut)]
+    all_left = cut >= plan.columns.n_codes[feature] - 1
+    threshold = plan.columns.thresholds[feature, np.where(all_left, 0, cut)]
     value = np.zeros((len(nodes), n_outputs))
     value[:, tree.output] = nodes["value"]
     return Nodes(

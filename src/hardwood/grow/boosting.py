@@ -11,22 +11,28 @@ the losses are)::
             while the certified loss does not fall: the last splits of all branches go
             low, high += learning rate * lowest, highest leaf that each row can reach
 
-How many trees there are is decided by the certified loss of rows that were held out (`boost`), from 0 trees on.
+How many trees there are is decided by the certified loss of rows that were held out (`Boosting`), from 0 trees on.
+
+Whoever boosts sees no rows. They are in one block or in many, which do the steps of `grow/boosting_steps.py` and
+`grow/boosting_trees.py`, and a model does not depend on how they are cut.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from hardwood._kernels.grow import boosting as kernels
-from hardwood._kernels.grow import boosting_tree
-from hardwood._kernels.grow.boosting_categories import make_categories
 from hardwood._kernels.grow.boosting_splits import SplitRule
-from hardwood.grow.codes import CodedTable
+from hardwood.grow.blocks import Counts, Grower, Step, advance
+from hardwood.grow.boosting_steps import Begin, Bound, GrownTree, Keep, Sums, Together, TreeTask, Weigh
+from hardwood.grow.boosting_trees import TreeGrower, TreeSteps
+from hardwood.grow.codes import TablePlan
+from hardwood.grow.exact_sums import read_sum
 from hardwood.grow.fixed_point import spare_bits
-from hardwood.grow.losses import CertifiedLoss, Derivatives
+from hardwood.grow.losses import CertifiedLoss
+from hardwood.grow.row_draws import DrawnRows, Fold
 from hardwood.grow.workers import Workers
 from hardwood.progress import Progress
 
@@ -75,218 +81,214 @@ class Boosted:
     held_out_loss: list[float]  # the same of rows held out; empty if none were
     interrupted: bool
     directions: np.ndarray  # int8 per feature, in ordered mode: that of all its splits; 0: none
+    total_weight: float  # of all rows
 
 
-@dataclass
-class Sums:
-    """What the outputs of each row can be made by the trees so far: (row, output)."""
-
-    low: np.ndarray
-    high: np.ndarray
+# Each time one step after another; what each of them has counted comes back.
+_Steps = Generator[list[Step], list[Counts], Any]
 
 
 class Booster:
-    """Trees that are added one by one, on some of the rows of a table; what all its rows can be made is kept."""
+    """Trees that are added one by one, of a model that learns from all rows or from those that are not held out.
+
+    Parameters
+    ----------
+    plan, loss, options : what codes mean, what is minimised (its rows are not looked at), how trees are grown
+    grower : TreeGrower
+        How trees are grown.
+    fold : Fold or None
+        The rows that are held out.
+    """
 
     def __init__(
-        self, table: CodedTable, loss: CertifiedLoss, weight: np.ndarray, options: BoostingOptions,
-        train: np.ndarray | None = None, start: Sums | None = None,
+        self, plan: TablePlan, loss: CertifiedLoss, options: BoostingOptions, grower: TreeGrower,
+        fold: Fold | None = None,
     ) -> None:  # fmt: skip
-        """Begin with a constant model, or go on from sums; `train` are the numbers of the rows to learn from."""
-        self._table, self._loss, self._options = table, loss, options
-        self._rows = np.arange(table.n_rows, dtype=np.uint32) if train is None else train.astype(np.uint32)
-        self._weight = weight
-        self._train_weight = weight if train is None else np.where(np.isin(np.arange(len(weight)), train), weight, 0.0)
-        self.base = loss.find_base(self._train_weight)
-        if start is None:
-            level = np.broadcast_to(self.base, (table.n_rows, loss.n_outputs))
-            start = Sums(level.copy(), level.copy())
-        self.sums = start
+        self._plan, self._loss, self._options, self._grower, self._fold = plan, loss, options, grower, fold
         self.rounds: list[list[BoostedTree]] = []
         self.is_done = False
-        self.directions = np.zeros(len(table.columns.columns), dtype=np.int8)
+        self.directions = np.zeros(len(plan.columns.columns), dtype=np.int8)
         self._generator = np.random.default_rng(options.seed)
-        self._loss_now = self._measure(start)
-        self._make_room()
+        self._n_grown = 0
+        self._first_steps: list[Step] = []  # of the next round
 
-    def _make_room(self) -> None:
-        """Allocate what a tree is grown in."""
-        table, depth = self._table, self._options.max_depth
-        n_nodes = 2 ** (depth + 1) - 1
-        n_slots = depth + 2
-        n_categories = 0 if table.categories is None else int(table.categories.n_categories.max())
-        self._tree = boosting_tree.BoostedTree(
-            nodes=np.zeros(n_nodes, dtype=boosting_tree.NODE),
-            left_of=np.zeros((n_nodes, table.width), dtype=bool),
-            right_of=np.zeros((n_nodes, table.width), dtype=bool),
-            set_left=np.zeros((n_nodes, n_categories), dtype=bool),
-            cells=np.empty((n_slots, 2 * table.n_cells), dtype=np.int64),
-            free=np.arange(n_slots, -1, -1),  # n_slots of them: the slots n_slots - 1 to 0
-            stack=np.zeros(depth + 2, dtype=np.int64),
-            directions=self.directions,
-        )
-        self._entries = np.empty(len(self._rows) * (depth + 1), dtype=np.uint32)
-        self._spill = np.empty(len(self._rows), dtype=np.uint32)
-        self._low, self._high = np.empty((2, table.n_rows))
-        known = table.categories
-        self._categories = None if known is None else make_categories(*known[:5])  # scratch of its own
+    def begin(self, base: np.ndarray | None = None, start: Sums | None = None) -> _Steps:
+        """Begin with a constant model, or go on from a base and sums."""
+        [(totals,)] = yield [Weigh(self._fold)]
+        weights = [read_sum(limbs) for limbs in totals]
+        self.total_weight = weights[0]
+        self.base = self._loss.find_base(weights) if base is None else base
+        [(counted,)] = yield [Begin(self.base, start)]
+        self._loss_now = read_sum(counted[0])
+        self._look(counted[1:])
 
-    def _measure(self, sums: Sums) -> float:
-        return float((self._train_weight * self._loss.measure(sums.low, sums.high)).sum())
+    def _look(self, counted: np.ndarray) -> None:
+        """Read what was counted of the trees that are there now: the loss of rows held out, and gradients."""
+        self.held_out_loss, *self._total_gradient = (read_sum(limbs) for limbs in counted)
 
     @property
     def train_loss(self) -> float:
         """The mean certified loss of the rows it learns from."""
-        return self._loss_now / float(self._train_weight.sum())
+        return self._loss_now / self.total_weight
 
-    def measure_rows(self, rows: np.ndarray) -> float:
-        """Return the summed certified loss of some rows."""
-        return float((self._weight * self._loss.measure(self.sums.low, self.sums.high))[rows].sum())
-
-    def add_round(self) -> None:
+    def add_round(self) -> _Steps:
         """Grow a tree per output, and add those that lower the certified loss; where none ever will, be done."""
         if self.is_done:
             return
+        options = self._options
+        tasks = [self._make_task(output) for output in range(self._loss.n_outputs)]
+        growers = [self._grower.grow(task, self.directions) for task in tasks]
+        # In ordered mode each tree depends on the splits of those before.
+        groups = [[grower] for grower in growers] if options.ordered else [growers]
+        trees = []
+        for group in groups:
+            trees += yield from self._grow_in_lockstep(group)
         grown = []
-        for output, derivatives in enumerate(self._loss.derive(self.sums.low, self.sums.high)):
-            tree = self._grow(derivatives, output)
-            if tree is not None:
-                grown.append(tree)
-        samples = self._options.subsample < 1.0 or self._options.max_features < len(self._table.columns.columns)
-        if grown or samples:
-            self.rounds.append(grown)
+        for output, tree in enumerate(trees):
+            tree.nodes["value"] *= options.learning_rate
+            if len(tree.nodes) > 1:
+                grown.append((output, tree))
+        added = yield from self._add(grown)
+        is_sampled = options.subsample < 1.0 or options.max_features < len(self.directions)
+        if added or is_sampled:
+            self.rounds.append([BoostedTree(tree.nodes, tree.set_left, output) for output, tree in added])
         else:
             self.is_done = True
 
-    def _grow(self, derivatives: Derivatives, output: int) -> BoostedTree | None:
-        """Grow a tree for one output, and add it to the sums; None if no split lowers the loss."""
-        options, table, tree = self._options, self._table, self._tree
-        gradient, gradient_unit = _fix_point(derivatives.gradient * self._weight)
-        hessian, hessian_unit = _fix_point(derivatives.hessian * self._weight)
+    def _make_task(self, output: int) -> TreeTask:
+        """Draw the rows and the features of the next tree, and choose the units of its integers.
+
+        No hessian is larger than its row's weight.
+        """
+        options, n_features = self._options, len(self.directions)
+        drawn, features = None, None
+        if options.subsample < 1.0:
+            drawn = DrawnRows(options.seed, self._n_grown, 0.0, options.subsample)
+        if options.max_features < n_features:
+            features = np.sort(self._generator.choice(n_features, options.max_features, replace=False))
+        self._n_grown += 1
         rule = SplitRule(
-            options.l2, options.min_child_weight, options.min_gain, options.max_depth, options.ordered, gradient_unit,
-            hessian_unit,
+            options.l2, options.min_child_weight, options.min_gain, options.max_depth, options.ordered,
+            _choose_unit(self._total_gradient[output]), _choose_unit(self.total_weight),
         )  # fmt: skip
-        rows = boosting_tree.GradientRows(
-            codes=table.codes,
-            group=derivatives.group,
-            gradients=np.column_stack([gradient, np.maximum(hessian, 1)]),
-            entries=self._entries,
-            spill=self._spill,
-        )
-        self._plant()
-        n_nodes = kernels.grow(rows, self._draw_columns(), self._categories, rule, tree)
-        nodes = tree.nodes[:n_nodes]
-        nodes["value"] *= options.learning_rate
-        if n_nodes == 1 or not self._add(nodes, output):
-            return None
-        return BoostedTree(nodes.copy(), tree.set_left[:n_nodes].copy(), output)
+        return TreeTask(output, drawn, features, rule)
 
-    def _plant(self) -> None:
-        """Give the root its rows: all, or some drawn at random."""
-        rows, share = self._rows, self._options.subsample
-        if share < 1.0:
-            rows = np.sort(self._generator.choice(rows, max(1, int(share * len(rows))), replace=False))
-        self._entries[: len(rows)] = rows
-        root = self._tree.nodes[0]
-        root["feature"] = root["left"] = root["parent"] = root["slot"] = -1
-        root["depth"] = root["start"] = 0
-        root["end"], root["value"] = len(rows), 0.0
-        root["lower"], root["upper"] = -np.inf, np.inf
+    def _grow_in_lockstep(self, growers: Sequence[TreeSteps]) -> Generator[list[Step], list[Counts], list[GrownTree]]:
+        """Grow trees side by side."""
+        grown: list[Any] = [None] * len(growers)
+        counts: dict[int, Any] = dict.fromkeys(range(len(growers)))
+        while True:
+            steps = advance(growers, counts, grown)
+            if not steps:
+                return grown
+            first, self._first_steps = self._first_steps, []
+            counted_by_step = yield [*first, *steps.values()]
+            counts = dict(zip(steps, counted_by_step[len(first) :], strict=True))
 
-    def _draw_columns(self) -> boosting_tree.CodeColumns:
-        """Return the columns of all features, or of some drawn at random."""
-        columns, n_features = self._table.columns, self._options.max_features
-        if n_features == len(columns.features):
-            return columns
-        features = np.sort(self._generator.choice(columns.features, n_features, replace=False))
-        return columns._replace(features=features, counted=np.unique(columns.columns[features]))
-
-    def _add(self, nodes: np.ndarray, output: int) -> bool:
-        """Add a tree to the sums, without those of its last splits that do not lower the certified loss."""
-        table, tree, sums = self._table, self._tree, self.sums
-        while nodes[0]["feature"] >= 0:
-            kernels.bound_values(
-                table.codes,
-                table.columns.columns,
-                nodes,
-                tree.left_of,
-                tree.right_of,
-                tree.stack,
-                self._low,
-                self._high,
-            )
-            low, high = sums.low.copy(), sums.high.copy()
-            low[:, output] += self._low
-            high[:, output] += self._high
-            loss = self._measure(new := Sums(low, high))
-            if loss < (1.0 - LEAST_DECREASE) * self._loss_now:
-                self.sums, self._loss_now = new, loss
-                return True
-            _cut_last_splits(nodes)
-        return False
+    def _add(
+        self, grown: list[tuple[int, GrownTree]]
+    ) -> Generator[list[Step], list[Counts], list[tuple[int, GrownTree]]]:
+        """Add trees, without those of their last splits that do not lower the certified loss; return what is left."""
+        n_added = 0
+        while grown:
+            [(counted,)] = yield [Bound(grown)]
+            for k in range(n_added, len(grown)):
+                loss = read_sum(counted[k])
+                if not loss < (1.0 - LEAST_DECREASE) * self._loss_now:
+                    output, tree = grown[k]
+                    shorter = _cut_last_splits(tree)
+                    grown = grown[:k] + ([] if shorter is None else [(output, shorter)]) + grown[k + 1 :]
+                    break
+                self._loss_now, n_added = loss, n_added + 1
+            else:
+                self._look(counted[len(grown) :])
+                self._first_steps = [Keep()]
+                break
+        return grown
 
 
-def _fix_point(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return numbers as multiples of a unit, a power of two, whose sum an integer holds, and that unit."""
-    bits = min(spare_bits(float(np.abs(values).sum())), MOST_BITS)
-    return np.rint(values * math.ldexp(1.0, bits)).astype(np.int64), math.ldexp(1.0, -bits)
+def _choose_unit(total: float) -> float:
+    """Return a power of two, such that an integer holds the sum of numbers in that unit."""
+    return math.ldexp(1.0, -min(spare_bits(total), MOST_BITS))
 
 
-def _cut_last_splits(nodes: np.ndarray) -> None:
-    """Make leaves of all splits whose children are leaves."""
-    inner = nodes["feature"] >= 0
-    last = np.flatnonzero(inner)
-    last = last[~inner[nodes["left"][last]] & ~inner[nodes["left"][last] + 1]]
+def _cut_last_splits(tree: GrownTree) -> GrownTree | None:
+    """Make leaves of all splits whose children are leaves; None: the root is one."""
+    nodes = tree.nodes.copy()
+    is_split = nodes["feature"] >= 0
+    last = np.flatnonzero(is_split)
+    last = last[~is_split[nodes["left"][last]] & ~is_split[nodes["left"][last] + 1]]
     nodes["feature"][last] = nodes["left"][last] = -1
+    return tree._replace(nodes=nodes) if nodes["feature"][0] >= 0 else None
 
 
-def boost(
-    full: Booster,
-    parts: Sequence[tuple[Booster, np.ndarray]],
-    options: BoostingOptions,
-    workers: Workers,
-    progress: Progress | None,
-) -> Boosted:
-    """Add rounds until there are enough, and keep as many as rows held out say.
+class Boosting:
+    """Adds rounds until there are enough, and keeps as many as rows held out say.
 
     Parameters
     ----------
     full : Booster
         The model, on all rows.
-    parts : sequence of (Booster, rows)
-        The same on parts of the rows, and the rows that each of them has not seen. They grow side by side, so that an
-        interruption (Ctrl-C) finds a model. Nothing is held out if there are none.
+    parts : sequence of Booster
+        The same on parts of the rows. They grow side by side, so that an interruption (Ctrl-C) finds a model. Nothing
+        is held out if there are none.
+    workers : Workers
+        Threads over boosters, where blocks are in this process.
     """
-    boosters = [full, *(booster for booster, _ in parts)]
-    train_loss, held_out_loss = [full.train_loss], [_measure_parts(parts)]
-    interrupted, n_done = False, 0
-    try:
-        for n_done in range(1, options.n_rounds + 1):
-            workers.run(Booster.add_round, [(booster,) for booster in boosters])
-            train_loss.append(full.train_loss)
-            held_out_loss.append(_measure_parts(parts))
-            if progress is not None:
-                progress(n_done, options.n_rounds)
-            best = int(np.argmin(held_out_loss))
-            if parts and options.patience is not None and n_done - best >= options.patience:
-                break
-            if full.is_done:
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    n_kept = int(np.argmin(held_out_loss)) if parts else len(full.rounds)
-    return Boosted(
-        base=full.base,
-        rounds=full.rounds[:n_kept],
-        n_done=n_done,
-        train_loss=train_loss,
-        held_out_loss=held_out_loss if parts else [],
-        interrupted=interrupted,
-        directions=full.directions,
-    )
 
+    def __init__(
+        self, full: Booster, parts: Sequence[Booster], options: BoostingOptions, workers: Workers,
+        progress: Progress | None,
+    ) -> None:  # fmt: skip
+        self._full, self._parts, self._options = full, parts, options
+        self._workers, self._progress = workers, progress
+        self._train_loss: list[float] = []
+        self._held_out_loss: list[float] = []
+        self._n_done = 0
 
-def _measure_parts(parts: Sequence[tuple[Booster, np.ndarray]]) -> float:
-    """Return the summed certified loss of all rows held out."""
-    return sum(booster.measure_rows(rows) for booster, rows in parts)
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a model: the constant one at least."""
+        return bool(self._held_out_loss)
+
+    def grow(self, base: np.ndarray | None = None, start: Sums | None = None) -> Grower:
+        """Boost, by steps; from a base and sums on, if they are there."""
+        options = self._options
+        yield from self._go_on([self._full.begin(base, start), *(part.begin() for part in self._parts)])
+        self._note()
+        for self._n_done in range(1, options.n_rounds + 1):
+            yield from self._go_on([booster.add_round() for booster in (self._full, *self._parts)])
+            self._note()
+            if self._progress is not None:
+                self._progress(self._n_done, options.n_rounds)
+            best = int(np.argmin(self._held_out_loss))
+            if self._parts and options.patience is not None and self._n_done - best >= options.patience:
+                return
+            if self._full.is_done:
+                return
+
+    def _note(self) -> None:
+        self._train_loss.append(self._full.train_loss)
+        self._held_out_loss.append(sum(part.held_out_loss for part in self._parts))
+
+    def _go_on(self, boosters: Sequence[_Steps]) -> Grower:
+        """Let boosters go on side by side, until all are through."""
+        counts: dict[int, Any] = dict.fromkeys(range(len(boosters)))
+        results: list[Any] = [None] * len(boosters)  # boosters know what they have come to
+        while steps := advance(boosters, counts, results):
+            counts = yield Together(steps, self._workers)  # type: ignore[assignment]
+
+    def finish(self, *, interrupted: bool) -> Boosted:
+        """Return what it has come to."""
+        full = self._full
+        n_kept = int(np.argmin(self._held_out_loss)) if self._parts else len(full.rounds)
+        return Boosted(
+            base=full.base,
+            rounds=full.rounds[:n_kept],
+            n_done=self._n_done,
+            train_loss=self._train_loss,
+            held_out_loss=self._held_out_loss if self._parts else [],
+            interrupted=interrupted,
+            directions=full.directions,
+            total_weight=full.total_weight,
+        )

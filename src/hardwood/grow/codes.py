@@ -2,34 +2,34 @@
 
 A number is two codes, of both ends of its row's reach, between the thresholds of its feature (`grow/bins.py`); one, if
 nobody can move the feature. A category is its own code. What is missing has the code after the last.
+
+What codes mean, the plan, is made from a sample of the rows. Rows are then coded by it one by one: whoever has some of
+the rows can code them.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.grow.binning import encode
+from hardwood._kernels.grow.binning import Guide, encode
 from hardwood._kernels.grow.boosting_categories import Categories, make_categories
 from hardwood._kernels.grow.boosting_tree import CodeColumns
-from hardwood.grow.bins import BLOCK_ROWS, SAMPLE_ROWS, Bins, draw_rows, find_gaps, halve, make_guide
+from hardwood.grow.bins import Bins, Sample, find_gaps, halve, make_guide, read_blocks, take_sample
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
 
 @dataclass(frozen=True)
-class CodedTable:
-    """The codes of all rows, and what they mean."""
+class TablePlan:
+    """What the codes of a table mean."""
 
-    codes: np.ndarray  # uint8 or uint16 (row, column), read-only
+    reach: Reach
     columns: CodeColumns
     categories: Categories | None  # None: all features are numbers
     n_cells: int  # of a histogram
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows."""
-        return len(self.codes)
+    bins: Bins  # of those features that are numbers
 
     @property
     def width(self) -> int:
@@ -39,26 +39,112 @@ class CodedTable:
     @property
     def is_number(self) -> np.ndarray:
         """Which features are numbers."""
-        if self.categories is None:
-            return np.ones(len(self.columns.n_codes), dtype=bool)
-        return self.categories.n_categories == 0
+        return _find_numbers(self.reach)
+
+    @property
+    def is_moved(self) -> np.ndarray:
+        """Which features some class can change in some way, so that a row can go both ways at a split."""
+        return _find_movable(self.reach) | _find_hidden(self.reach)
+
+    @cached_property
+    def _guide(self) -> Guide:
+        return make_guide(self.bins)
+
+    @cached_property
+    def _number_reach(self) -> Reach:
+        return self.reach.select(np.flatnonzero(self.is_number))
+
+    def make_room(self, n_rows: int) -> np.ndarray:
+        """Return room for the codes of rows."""
+        dtype = np.uint8 if self.width <= 1 + np.iinfo(np.uint8).max else np.uint16
+        return np.empty((n_rows, int(self.columns.columns.max()) + 1), dtype=dtype)
+
+    def encode(self, X: np.ndarray, class_index: np.ndarray, codes: np.ndarray, workers: Workers) -> None:
+        """Write the codes of rows."""
+
+        def encode_share(first: int, last: int) -> None:
+            for block, own, ends in read_blocks(X, first, last):
+                self._encode(own, class_index[block], codes[block], ends)
+
+        if len(X):
+            workers.run(encode_share, workers.share(0, len(X)))
+
+    def _encode(
+        self, X: np.ndarray, class_index: np.ndarray, codes: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        """Write the codes of few rows; `ends` is room for both ends of their reach."""
+        columns = self.columns
+        is_number, attacks = self.is_number, self.reach.attacks[class_index]
+        if is_number.any():
+            lo, hi = (
+                self._number_reach.box(X, class_index, ends)
+                if is_number.all()
+                else self._number_reach.box(X[:, is_number], class_index)
+            )
+            encode(frozen(lo), frozen(hi), self._guide, frozen(self.bins.columns), codes)
+        for feature in self.reach.categorical:
+            # Rows that can change their category have codes behind those of rows that cannot.
+            assert self.categories is not None
+            n_categories, moves = self.categories.n_categories[feature], self.categories.moves[feature]
+            own = np.nan_to_num(X[:, feature]).astype(np.int64)
+            codes[:, columns.columns[feature, 0]] = own + n_categories * (attacks & moves)
+        is_missing = np.isnan(X)
+        for feature in np.flatnonzero(is_missing.any(axis=0)).tolist():
+            codes[np.ix_(is_missing[:, feature], columns.columns[feature])] = columns.n_codes[feature]
+        for feature in np.flatnonzero(columns.hides).tolist():
+            self._encode_hidden(feature, is_missing[:, feature], attacks, codes)
+
+    def _encode_hidden(self, feature: int, is_missing: np.ndarray, attacks: np.ndarray, codes: np.ndarray) -> None:
+        """Write the codes of those who can hide a value, or show a missing one: behind those of missing values.
+
+        What is filled in can be anything that exists: any number of the domain, or any known category.
+        """
+        reach, n_codes = self.reach, int(self.columns.n_codes[feature])
+        is_number, (low, high) = reach.categories[feature] is None, self.columns.columns[feature]
+        if reach.fill is not None and reach.fill[feature]:
+            filled = attacks & is_missing
+            if is_number:
+                domain = (-np.inf, np.inf) if reach.within is None else reach.within[:, feature]
+                ends = np.searchsorted(self.columns.thresholds[feature, : n_codes - 1], domain, side="left")
+                codes[filled, low], codes[filled, high] = n_codes + 1 + ends
+            else:
+                codes[filled, low] = n_codes - 1
+        if is_number and reach.blank is not None and reach.blank[feature]:
+            shown = np.flatnonzero(attacks & ~is_missing)
+            codes[np.ix_(shown, (low, high))] += codes.dtype.type(n_codes + 1)
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """The codes of rows, and what they mean."""
+
+    plan: TablePlan
+    codes: np.ndarray  # uint8 or uint16 (row, column), read-only
 
 
 def encode_table(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: int, workers: Workers) -> CodedTable:
-    """Choose thresholds for every number, and encode all rows."""
-    is_number = np.array([matrix is None for matrix in reach.categories])
+    """Choose thresholds for every number of a table in memory, and encode all rows."""
+    plan = plan_table(take_sample(X, class_index, reach, max_bins), reach, max_bins)
+    codes = plan.make_room(len(X))
+    plan.encode(X, class_index, codes, workers)
+    return CodedTable(plan, frozen(codes))
+
+
+def plan_table(sample: Sample, reach: Reach, max_bins: int) -> TablePlan:
+    """Choose thresholds for every number by a sample of the rows, and say what codes mean."""
+    is_number = _find_numbers(reach)
     numbers = np.flatnonzero(is_number)
     moves, hides = _find_movable(reach), _find_hidden(reach)
     two_codes = is_number & (moves | hides)
     last = np.cumsum(1 + two_codes) - 1
     columns = np.column_stack([last - two_codes, last])
-    bins = _find_bins(X[:, numbers], class_index, reach.select(numbers), columns[numbers], max_bins)
+    bins = _find_bins(sample, reach, numbers, columns[numbers], max_bins)
     categories = _pack_categories(reach, moves | hides)
-    n_codes = np.zeros(X.shape[1], dtype=np.int64)
+    n_codes = np.zeros(len(is_number), dtype=np.int64)
     n_codes[numbers] = bins.n_thresholds + 1
     if categories is not None:
         n_codes[~is_number] = (categories.n_categories * (1 + (moves | hides)) + hides)[~is_number]
-    thresholds = np.full((X.shape[1], bins.below.shape[1]), np.inf)
+    thresholds = np.full((len(is_number), bins.below.shape[1]), np.inf)
     thresholds[numbers] = halve(bins.below, bins.above)
     width = _count_codes(n_codes, hides & is_number)
     first, offset, n_cells = _place_histograms(columns, width, moves | hides, hides & is_number)
@@ -69,18 +155,15 @@ def encode_table(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins:
         hides=hides,
         counted=np.arange(columns.max() + 1),
         offset=offset,
-        features=np.arange(X.shape[1]),
+        features=np.arange(len(is_number)),
         thresholds=thresholds,
     )
-    dtype = np.uint8 if width.max() <= 1 + np.iinfo(np.uint8).max else np.uint16
-    codes = np.empty((len(X), int(columns.max()) + 1), dtype=dtype)
-    _encode_numbers(X, class_index, reach, numbers, bins, codes, workers)
-    _encode_categories(X, class_index, reach, columns, moves | hides, codes)
-    is_missing = np.isnan(X)
-    for feature in np.flatnonzero(is_missing.any(axis=0)).tolist():
-        codes[np.ix_(is_missing[:, feature], columns[feature])] = n_codes[feature]
-    _encode_hidden(X, class_index, reach, code_columns, codes)
-    return CodedTable(frozen(codes), code_columns, categories, n_cells)
+    return TablePlan(reach, CodeColumns(*map(frozen, code_columns)), categories, n_cells, bins)
+
+
+def _find_numbers(reach: Reach) -> np.ndarray:
+    """Say of each feature whether it is a number."""
+    return np.array([matrix is None for matrix in reach.categories])
 
 
 def _count_codes(n_codes: np.ndarray, twice: np.ndarray) -> np.ndarray:
@@ -106,11 +189,11 @@ def _find_hidden(reach: Reach) -> np.ndarray:
     return hides & bool(reach.attacks.any())
 
 
-def _find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, columns: np.ndarray, max_bins: int) -> Bins:
+def _find_bins(sample: Sample, reach: Reach, numbers: np.ndarray, columns: np.ndarray, max_bins: int) -> Bins:
     """Choose the thresholds of all numbers from the ends of the reach of a sample of rows."""
-    rows = draw_rows(len(X), SAMPLE_ROWS)
-    lo, hi = reach.box(X[rows], class_index[rows])
-    widest = reach.widen(X)
+    reach = reach.select(numbers)
+    lo, hi = reach.box(sample.X[:, numbers], sample.class_index)
+    widest = reach.widen(sample.farthest[None, numbers])
     largest = np.maximum(*(np.where(np.isfinite(end), end, 0.0) for end in (widest.left, widest.right)))
     largest *= bool(reach.attacks.any())
     gaps = []
@@ -151,62 +234,3 @@ def _place_histograms(
         offset[:, high] = first[feature, 2:] if hides[feature] else first[feature, 1::-1]
         offset[:, low] = first[feature, :2]
     return first, offset, int(total[-1])
-
-
-def _encode_numbers(
-    X: np.ndarray,
-    class_index: np.ndarray,
-    reach: Reach,
-    numbers: np.ndarray,
-    bins: Bins,
-    codes: np.ndarray,
-    workers: Workers,
-) -> None:
-    """Write the codes of both ends of all numbers."""
-    if not len(numbers):
-        return
-    guide, reach = make_guide(bins), reach.select(numbers)
-
-    def encode_share(first: int, last: int) -> None:
-        for start in range(first, last, BLOCK_ROWS):
-            block = slice(start, min(start + BLOCK_ROWS, last))
-            lo, hi = reach.box(X[block][:, numbers], class_index[block])
-            encode(lo, hi, guide, bins.columns, codes[block])
-
-    workers.run(encode_share, workers.share(0, len(X)))
-
-
-def _encode_categories(
-    X: np.ndarray, class_index: np.ndarray, reach: Reach, columns: np.ndarray, moves: np.ndarray, codes: np.ndarray
-) -> None:
-    """Write the codes of categories: of rows that can change theirs, behind those of rows that cannot."""
-    for feature in reach.categorical:
-        matrix = reach.categories[feature]
-        assert matrix is not None
-        own = np.nan_to_num(X[:, feature]).astype(np.int64)
-        codes[:, columns[feature, 0]] = own + len(matrix) * (reach.attacks[class_index] & moves[feature])
-
-
-def _encode_hidden(
-    X: np.ndarray, class_index: np.ndarray, reach: Reach, columns: CodeColumns, codes: np.ndarray
-) -> None:
-    """Move the codes of rows that can hide a number or show a missing one behind those of rows that cannot.
-
-    What is filled in can be anything that exists: any number of the domain, or any known category.
-    """
-    attacks = reach.attacks[class_index]
-    for feature in np.flatnonzero(columns.hides).tolist():
-        is_missing = np.isnan(X[:, feature])
-        n_codes, is_number = int(columns.n_codes[feature]), reach.categories[feature] is None
-        low, high = columns.columns[feature]
-        if reach.fill is not None and reach.fill[feature]:
-            filled = attacks & is_missing
-            if is_number:
-                domain = (-np.inf, np.inf) if reach.within is None else reach.within[:, feature]
-                ends = np.searchsorted(columns.thresholds[feature, : n_codes - 1], domain, side="left")
-                codes[filled, low], codes[filled, high] = n_codes + 1 + ends
-            else:
-                codes[filled, low] = n_codes - 1
-        if is_number and reach.blank is not None and reach.blank[feature]:
-            shown = np.flatnonzero(attacks & ~is_missing)
-            codes[np.ix_(shown, (low, high))] += codes.dtype.type(n_codes + 1)

@@ -1,12 +1,35 @@
-"""Weights in fixed point: sums of integers are exact, and do not depend on the order of the rows."""
+"""Weights in fixed point: sums of integers are exact, and do not depend on the order of the rows.
+
+The unit of fixed point is chosen by the total of what is added up, which does not depend on the order of the rows
+either, nor on how they are cut into blocks: it is an exact sum (`grow/exact_sums.py`).
+"""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
+from hardwood.grow.exact_sums import add_up, read_sum
+
 # Sums in fixed point stay below this power of two.
 SUM_BITS = 61
+
+
+class FixedUnits(NamedTuple):
+    """What integers stand for: weights in units of 2 ** -weight_bits, and rows in units of 2 ** -row_bits."""
+
+    weight_bits: int
+    row_bits: int
+
+    @property
+    def weight(self) -> float:
+        """What one unit of weight stands for."""
+        return math.ldexp(1.0, -self.weight_bits)
+
+    @property
+    def rows(self) -> float:
+        """What one unit of rows stands for."""
+        return math.ldexp(1.0, -self.row_bits)
 
 
 class FixedSamples(NamedTuple):
@@ -14,23 +37,27 @@ class FixedSamples(NamedTuple):
 
     weight: np.ndarray  # int64 per sample
     rows: np.ndarray  # int64 per sample
-    weight_unit: float  # what one unit of weight stands for
-    whole_row: int  # units of a row
 
 
-def weigh_samples(row_weight: np.ndarray, staying: np.ndarray, rho: float, drawn_weight: float = 0.0) -> FixedSamples:
-    """Weigh the samples of a table; the rows `staying` are two samples: a part rho that moves and one that does not.
+def choose_units(row_weight: np.ndarray, drawn: np.ndarray | None = None) -> FixedUnits:
+    """Choose units for the samples of a table in memory, and for rows drawn from it, with repetitions."""
+    parts = (row_weight,) if drawn is None else (row_weight, row_weight[drawn])
+    return fit_units(add_up(*parts), max(map(len, parts)))
 
-    `drawn_weight` is what rows drawn from them weigh together, if that can be more than all of them.
-    """
+
+def fit_units(totals: np.ndarray, n_rows: int) -> FixedUnits:
+    """Choose units by exact sums of weights, of all rows and of those that are drawn; the most of them are `n_rows`."""
+    return FixedUnits(spare_bits(max(map(read_sum, totals))), spare_bits(n_rows))
+
+
+def weigh_samples(row_weight: np.ndarray, staying: np.ndarray, rho: float, units: FixedUnits) -> FixedSamples:
+    """Weigh the samples of some rows; the rows `staying` are two samples: a part rho that moves and one that stays."""
     part = np.ones(len(row_weight))
     part[staying] = rho
-    parts = np.concatenate([row_weight * part, row_weight[staying] * (1.0 - rho)])
-    weight, weight_unit = fix_point(parts, drawn_weight)
-    whole_row = 1 << spare_bits(len(row_weight))
+    weight = fix_point(np.concatenate([row_weight * part, row_weight[staying] * (1.0 - rho)]), units.weight_bits)
+    whole_row = 1 << units.row_bits
     rows = np.rint(part * whole_row).astype(np.int64)
-    rows = np.concatenate([rows, whole_row - rows[staying]])
-    return FixedSamples(weight, rows, weight_unit, whole_row)
+    return FixedSamples(weight, np.concatenate([rows, whole_row - rows[staying]]))
 
 
 def spare_bits(total: float) -> int:
@@ -38,7 +65,6 @@ def spare_bits(total: float) -> int:
     return SUM_BITS - math.frexp(total)[1]
 
 
-def fix_point(values: np.ndarray, total: float = 0.0) -> tuple[np.ndarray, float]:
-    """Return positive numbers as multiples of a unit, a power of two, for sums up to a total; none becomes 0."""
-    bits = spare_bits(max(float(values.sum()), total))
-    return np.maximum(np.rint(np.ldexp(values, bits)), 1.0).astype(np.int64), math.ldexp(1.0, -bits)
+def fix_point(values: np.ndarray, bits: int) -> np.ndarray:
+    """Return positive numbers in units of 2 ** -bits, as integers; none becomes 0."""
+    return np.maximum(np.rint(np.ldexp(values, bits)), 1.0).astype(np.int64)

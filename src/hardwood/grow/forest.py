@@ -1,5 +1,6 @@
 """Growing a forest: many trees from one table, each from rows and features of its own."""
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -11,12 +12,15 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.binned import BinnedGrower
+from hardwood.grow.block_samples import balance_classes
+from hardwood.grow.bootstrap import Draw
 from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
-from hardwood.grow.regression import RegressionProblem, grow_regression
-from hardwood.grow.tree import finish, grow_tree, harvest, weigh_nodes
+from hardwood.grow.regression import RegressionProblem, code_table, grow_coded_numbers, grow_regression
+from hardwood.grow.regression_bins import CodedNumbers
+from hardwood.grow.tree import finish, grow_tree, harvest, needs_general_grower, weigh_nodes
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 
@@ -112,6 +116,29 @@ class NumbersFromRows:
         return grow_regression(problem, self.reach, replace(self.options, seed=seed)).ensemble
 
 
+@dataclass(frozen=True)
+class NumbersFromCodes:
+    """Grows regression trees from codes that are made once."""
+
+    problem: RegressionProblem
+    coded: CodedNumbers
+    reach: Reach
+    options: GrowOptions
+
+    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
+        """Grow a tree; see `TreeGrower`."""
+        options = replace(self.options, seed=seed)
+        return grow_coded_numbers(self.problem, self.coded, self.reach, options, drawn).ensemble
+
+
+def prepare_number_grower(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> TreeGrower:
+    """Make a table with numbers ready for growing trees from it: in codes, unless every threshold is wanted."""
+    if options.max_bins is None:
+        return NumbersFromRows(problem, reach, replace(options, n_threads=1))
+    coded = code_table(problem, reach, options)
+    return NumbersFromCodes(problem, coded, reach, replace(options, n_threads=1))
+
+
 def _draw(problem: Problem | RegressionProblem, drawn: np.ndarray) -> dict[str, Any]:
     """Return some rows of a table, and what they weigh."""
     weight = problem.sample_weight
@@ -121,8 +148,7 @@ def _draw(problem: Problem | RegressionProblem, drawn: np.ndarray) -> dict[str, 
 def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
     """Return weights by which all classes of some rows weigh the same."""
     classes = problem.class_index if drawn is None else problem.class_index[drawn]
-    count = np.bincount(classes, minlength=len(problem.classes))
-    return len(classes) / (len(count) * np.maximum(count, 1.0))
+    return balance_classes(np.bincount(classes, minlength=len(problem.classes)))
 
 
 def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
@@ -136,7 +162,8 @@ def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, bala
 
 def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table that is in codes ready for growing trees from it."""
-    if len(problem.classes) > 2 or problem.schema.accepts_missing or problem.schema.categorical:
+    problem = replace(problem, X=problem.X[:0])  # which nobody reads any more, and which would travel
+    if needs_general_grower(problem, options):
         return FromCodes(problem, coded, options, balance_draws)
     return TwoClassesFromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
 
@@ -147,7 +174,8 @@ def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> li
     A tree depends on its number and on the seed of the forest alone, so a forest that is enlarged is the one that would
     have been grown at once.
     """
-    jobs = (delayed(_grow_one)(grower, forest, seed) for seed in draw_seeds(forest)[first:])
+    shared, quiet = _Shared(grower), replace(forest, progress=None)
+    jobs = (delayed(_grow_one)(shared, quiet, seed) for seed in draw_seeds(forest)[first:])
     grown: Iterator[TreeEnsemble] = Parallel(n_jobs=forest.n_jobs, prefer="threads", return_as="generator")(jobs)
     trees = []
     for number, tree in enumerate(grown, start=first + 1):
@@ -157,8 +185,20 @@ def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> li
     return trees
 
 
-def _grow_one(grower: TreeGrower, forest: ForestOptions, seed: int) -> TreeEnsemble:
-    return grower.grow(seed, draw_rows(forest, seed))
+@dataclass(frozen=True)
+class _Shared:
+    """A grower that says how large it is: joblib sends what is large to the workers of a cluster once, not per tree."""
+
+    grower: TreeGrower
+
+    def __sizeof__(self) -> int:
+        sizes: list[int] = []
+        rest = pickle.dumps(self, protocol=5, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
+        return len(rest) + sum(sizes)
+
+
+def _grow_one(shared: _Shared, forest: ForestOptions, seed: int) -> TreeEnsemble:
+    return shared.grower.grow(seed, draw_rows(forest, seed))
 
 
 def join_trees(members: list[TreeEnsemble]) -> TreeEnsemble:
@@ -198,7 +238,7 @@ def draw_rows(forest: ForestOptions, seed: int) -> np.ndarray | None:
     """Return the rows of the tree with this seed, sorted, with repetitions; None for all, each once."""
     if forest.n_drawn is None:
         return None
-    return np.sort(np.random.RandomState(seed).randint(forest.n_rows, size=forest.n_drawn))
+    return Draw(seed, forest.n_rows, forest.n_drawn).draw_all()
 
 
 def find_unseen(forest: ForestOptions) -> np.ndarray:

@@ -12,11 +12,12 @@ import numpy as np
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import general, general_classes, general_ratings
 from hardwood._kernels.grow.general import GROUP_SHIFT, Columns, Histograms, Samples, Tree, Units
+from hardwood._kernels.grow.general_categories import Partition
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins
 from hardwood.grow.coded_rows import CodedRows, draw_samples
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
-from hardwood.grow.fixed_point import weigh_samples
+from hardwood.grow.fixed_point import FixedUnits, choose_units, weigh_samples
 from hardwood.grow.general_categories import Categories
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
@@ -55,15 +56,14 @@ def grow_classes(
     chosen = np.arange(len(group)) if drawn is None else draw_samples(drawn, staying, len(problem.class_index))
     samples = make_samples(coded.codes, group, statistics.of_samples, chosen)
     of_chosen = None if statistics.of_samples is None else statistics.of_samples[chosen]
-    tree = make_root(group[chosen], statistics._replace(of_samples=of_chosen), options.seed, categories.n_codes)
+    sums = sum_up(group[chosen], of_chosen, len(problem.classes))
+    tree = make_root(sums, len(chosen), statistics.units, options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
     columns = make_columns(bins, coded.reach, categories, len(problem.classes), options.monotonic)
     histograms, work = make_histograms(bins, tree, limits, len(chosen)), make_work(tree)
     context = (samples, columns, statistics.units, limits)
-    # What is not needed is None, so that nothing is compiled for it.
-    partition = categories.make_partition() if categories.n_codes else None
-    hidden = bins.missing if bins.has_missing or columns.blank.any() or columns.fill.any() else None
-    while general_classes.grow(*context, tree, histograms, work, partition, hidden) == general.FULL:
+    special = make_special(columns, categories)
+    while general_classes.grow(*context, tree, histograms, work, *special) == general.FULL:
         tree = enlarge(tree)
     return harvest_nodes(tree, statistics.units)
 
@@ -77,12 +77,16 @@ def harvest_nodes(tree: Tree, units: Units) -> GrownNodes:
 def weigh_classes(problem: Problem, stays: np.ndarray, rho: float, drawn: np.ndarray | None = None) -> Statistics:
     """Return the rows and weights of samples: of every row, and then of the parts that stay."""
     if problem.sample_weight is None and not stays.any():
-        return Statistics(None, Units(problem.class_weight, 1.0))
+        return Statistics(None, make_units(None, problem.class_weight))
     row_weight = problem.row_weight
-    drawn_weight = 0.0 if drawn is None else float(row_weight[drawn].sum())
-    fixed = weigh_samples(row_weight, np.flatnonzero(stays[problem.class_index]), rho, drawn_weight)
-    units = Units(np.full(len(problem.classes), fixed.weight_unit), 1.0 / fixed.whole_row)
-    return Statistics(np.column_stack([fixed.rows, fixed.weight]), units)
+    units = choose_units(row_weight, drawn)
+    fixed = weigh_samples(row_weight, np.flatnonzero(stays[problem.class_index]), rho, units)
+    return Statistics(np.column_stack([fixed.rows, fixed.weight]), make_units(units, problem.class_weight))
+
+
+def make_units(fixed: FixedUnits | None, class_weight: np.ndarray) -> Units:
+    """Return what integers stand for; None where each sample is a row, and weighs what its class weighs."""
+    return Units(class_weight, 1.0) if fixed is None else Units(np.full(len(class_weight), fixed.weight), fixed.rows)
 
 
 def weigh_nodes(tree: Tree, units: Units) -> np.ndarray:
@@ -105,13 +109,16 @@ def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | 
     return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
 
 
-def make_root(group: np.ndarray, statistics: Statistics, seed: int, n_codes: int = 0) -> Tree:
-    """Make a tree that is a root, which holds all samples."""
-    units, of_samples = statistics.units, statistics.of_samples
-    n_groups = len(units.weight)
-    sums = np.bincount(group, minlength=n_groups)[:, None]
-    if of_samples is not None:
-        sums = np.stack([of_samples[group == k].sum(axis=0) for k in range(n_groups)])
+def sum_up(group: np.ndarray, of_samples: np.ndarray | None, n_groups: int) -> np.ndarray:
+    """Return the sums of the statistics of some samples (group, statistic)."""
+    if of_samples is None:
+        return np.bincount(group, minlength=n_groups)[:, None]
+    return np.stack([of_samples[group == k].sum(axis=0) for k in range(n_groups)])
+
+
+def make_root(sums: np.ndarray, n_samples: int, units: Units, seed: int, n_codes: int = 0) -> Tree:
+    """Make a tree that is a root, which holds all samples; `sums` (group, statistic) are theirs."""
+    n_groups = len(sums)
     tree = Tree(
         nodes=np.zeros(FIRST_CAPACITY, dtype=general.NODE),
         sums=np.zeros((FIRST_CAPACITY, sums.size), dtype=np.int64),
@@ -125,7 +132,7 @@ def make_root(group: np.ndarray, statistics: Statistics, seed: int, n_codes: int
     root = tree.nodes[0]
     root["feature"] = root["left"] = root["slot"] = root["parent"] = root["missing"] = -1
     root["lower"], root["upper"] = -np.inf, np.inf
-    root["end"], root["seed"], root["count"] = len(group), seed, rows.sum() * units.rows
+    root["end"], root["seed"], root["count"] = n_samples, seed, rows.sum() * units.rows
     root["mixed"] = ((rows > 0) & (units.weight > 0.0)).sum() >= 2
     tree.sizes[[NODES, LEAVES]] = 1
     return tree
@@ -148,7 +155,7 @@ def make_histograms(bins: Bins, tree: Tree, limits: Limits, n_samples: int) -> H
         free=np.arange(n_slots, -1, -1, dtype=np.int64),  # n_slots of them: the slots n_slots - 1 to 0
         features=np.arange(len(bins.columns), dtype=np.int64),
         limits=np.empty(n_groups, dtype=np.int64),
-        tally=np.empty((bins.width, tree.sums.shape[1] // n_groups), dtype=np.int64),
+        movable=np.empty((n_groups, bins.width, tree.sums.shape[1] // n_groups), dtype=np.int64),
     )
 
 
@@ -173,6 +180,16 @@ def make_columns(
         reach_start=frozen(categories.reach_start),
         monotonic=frozen(np.zeros(0, dtype=np.int64) if monotonic is None else monotonic),
     )
+
+
+def make_special(columns: Columns, categories: Categories) -> tuple[Partition | None, int | None]:
+    """Return what the search for a split needs for categories, and for missing values.
+
+    What is not needed is None, so that nothing is compiled for it.
+    """
+    partition = categories.make_partition() if categories.n_codes else None
+    has_missing = columns.missing >= 0 or columns.blank.any() or columns.fill.any()
+    return partition, columns.missing if has_missing else None
 
 
 def make_work(tree: Tree) -> general_ratings.Work:

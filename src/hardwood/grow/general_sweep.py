@@ -7,7 +7,16 @@ import numpy as np
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import general, general_sweep
 from hardwood._kernels.grow.nodes import NODES
-from hardwood.grow.general import GrownNodes, enlarge, harvest_nodes, limit_growth, make_root, make_work, weigh_classes
+from hardwood.grow.general import (
+    GrownNodes,
+    enlarge,
+    harvest_nodes,
+    limit_growth,
+    make_root,
+    make_work,
+    sum_up,
+    weigh_classes,
+)
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.sweep import Roster, find_thresholds, sort_ends
@@ -24,7 +33,8 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
     with hire(options.n_threads) as workers:
         samples = sort_ends(problem.X, reach, roster, workers)
     classes, statistics = problem.class_index[roster.row], weigh_classes(problem, stays, options.rho)
-    tree = make_root(classes, statistics, options.seed)
+    sums = sum_up(classes, statistics.of_samples, len(problem.classes))
+    tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
     context = (samples, statistics.of_samples, frozen(classes), statistics.units, limits)

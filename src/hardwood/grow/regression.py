@@ -12,7 +12,8 @@ rows go down the tree like that. `_kernels.grow.numbers` finds `c`; `rho` is as 
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +22,18 @@ from hardwood._kernels.grow.nodes import Limits
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
+from hardwood.grow.bins import Sample
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
-from hardwood.grow.regression_bins import ALL_ENDS, encode_roster, grow_on_bins, read_left_sets
+from hardwood.grow.regression_bins import (
+    ALL_ENDS,
+    CodedNumbers,
+    code_numbers,
+    cut_batches,
+    grow_on_bins,
+    read_left_sets,
+    sample_numbers,
+)
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
 from hardwood.table import Schema
@@ -60,28 +70,73 @@ def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptio
 
     The exact grower takes numbers only: if there is more, every threshold means bins for all ends of reach.
     """
-    max_bins = options.max_bins
-    if max_bins is None and (problem.schema.categorical or problem.schema.accepts_missing):
-        max_bins = ALL_ENDS
+    if options.max_bins is None and not (problem.schema.categorical or problem.schema.accepts_missing):
+        return _grow_exactly(problem, reach, options)
+    return grow_coded_numbers(problem, code_table(problem, reach, options), reach, options)
+
+
+def code_table(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> CodedNumbers:
+    """Choose thresholds for a table in memory, and code its rows; without `max_bins`: all thresholds."""
+    max_bins = ALL_ENDS if options.max_bins is None else options.max_bins
+    sample = sample_numbers(problem.X, reach, max_bins)
+    return code_batches(cut_batches(problem.X), sample, problem, reach, replace(options, max_bins=max_bins))
+
+
+def code_batches(
+    batches: Iterable[np.ndarray], sample: Sample, problem: RegressionProblem, reach: Reach, options: GrowOptions
+) -> CodedNumbers:
+    """Choose thresholds by a sample, and code the rows of batches, which are those of the problem, in this order."""
+    roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
+    assert options.max_bins is not None
+    with hire(options.n_threads) as workers:
+        return code_numbers(batches, sample, reach, roster, options.max_bins, workers)
+
+
+def grow_coded_numbers(
+    problem: RegressionProblem,
+    coded: CodedNumbers,
+    reach: Reach,
+    options: GrowOptions,
+    drawn: np.ndarray | None = None,
+) -> GrownTree:
+    """Grow one tree from codes; `drawn` are the rows that it is grown from, with repetitions. None: all, each once."""
+    roster = coded.roster
+    entries = np.arange(len(roster.row), dtype=np.uint32) if drawn is None else coded.draw(drawn)
+    weights, units = weigh_roster(roster, problem.sample_weight, None if drawn is None else entries)
+    unit = _find_unit(problem)
+    target = problem.target[roster.row]
+    target /= unit
+    weight = roster.weight if drawn is None else roster.weight[entries]
+    limits = _make_limits(options, float(weight.sum()), unit)
+    grown = grow_on_bins(coded, entries, weights, target, units, limits, seed=options.seed)
+    nodes, left_sets = grown.nodes, read_left_sets(grown, problem.schema)
+    tree = _harvest(nodes, nodes["threshold"], left_sets, problem, unit, units.weight)
+    return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
+
+
+def _grow_exactly(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> GrownTree:
+    """Grow one tree of numbers, with every threshold there is."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     weights, units = weigh_roster(roster, problem.sample_weight)
-    # Numbers of moderate size, so that squares do not overflow: a power of two changes no bit of them.
-    unit = math.ldexp(1.0, math.frexp(float(np.abs(problem.target).max()))[1])
+    unit = _find_unit(problem)
     target = problem.target[roster.row] / unit
     squared = options.criterion == "squared_error"
     limits = _make_limits(options, float(roster.weight.sum()), unit)
-    left_sets: dict[int, np.ndarray] = {}
     with hire(options.n_threads) as workers:
-        if max_bins is None:
-            samples = sort_ends(problem.X, reach, roster, workers)
-            nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
-            threshold = find_thresholds(nodes, problem.X, reach, roster)
-        else:
-            coded = encode_roster(problem.X, reach, roster, max_bins, workers)
-            grown = grow_on_bins(coded, weights, target, units, limits, options.seed)
-            nodes, threshold, left_sets = grown.nodes, grown.nodes["threshold"], read_left_sets(grown, problem.schema)
-    tree = _harvest(nodes, threshold, left_sets, problem, unit, units.weight)
+        samples = sort_ends(problem.X, reach, roster, workers)
+        nodes = grow_nodes(samples, weights, target, units, limits, options.seed, squared=squared)
+    threshold = find_thresholds(nodes, problem.X, reach, roster)
+    tree = _harvest(nodes, threshold, {}, problem, unit, units.weight)
     return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
+
+
+def _find_unit(problem: RegressionProblem) -> float:
+    """Return a unit in which numbers are of moderate size, so that their squares do not overflow.
+
+    It is a power of two, which changes no bit of them.
+    """
+    largest = max(float(problem.target.max()), -float(problem.target.min()))
+    return math.ldexp(1.0, math.frexp(largest)[1])
 
 
 def _make_limits(options: GrowOptions, weight: float, unit: float) -> Limits:

@@ -15,7 +15,7 @@ from hardwood._kernels.grow.numbers import END_BIT
 from hardwood._kernels.grow.orders import GROUP, ID_MASK, MAX_ROWS
 from hardwood.grow.bins import halve
 from hardwood.grow.exact import FIRST_CAPACITY
-from hardwood.grow.fixed_point import fix_point, spare_bits
+from hardwood.grow.fixed_point import choose_units, fix_point
 from hardwood.grow.shifts import find_differences
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
@@ -40,25 +40,28 @@ def make_roster(target: np.ndarray, sample_weight: np.ndarray | None, rho: float
     moves : whether anybody can move anything.
     """
     order = np.argsort(target, kind="stable")
-    weight = np.ones(len(target)) if sample_weight is None else sample_weight
     if rho == 1.0 or rho == 0.0 or not moves:
-        stays = np.full(len(order), rho == 0.0 or not moves)
-        return Roster(order, stays, weight[order], np.ones(len(order)))
+        everyone = np.broadcast_to(1.0, len(order))  # takes no memory
+        stays = np.broadcast_to(rho == 0.0 or not moves, len(order))
+        return Roster(order, stays, everyone if sample_weight is None else sample_weight[order], everyone)
     row, stays = np.repeat(order, 2), np.tile([False, True], len(order))
     share = np.where(stays, 1.0 - rho, rho)
-    return Roster(row, stays, weight[row] * share, share)
+    return Roster(row, stays, share if sample_weight is None else sample_weight[row] * share, share)
 
 
-def weigh_roster(roster: Roster, sample_weight: np.ndarray | None) -> tuple[np.ndarray | None, sweep.Units]:
-    """Return what samples weigh and count as integers, None where each is a row of weight 1, and the units."""
-    n_rows = float(roster.share.sum())
+def weigh_roster(
+    roster: Roster, sample_weight: np.ndarray | None, drawn: np.ndarray | None = None
+) -> tuple[np.ndarray | None, sweep.Units]:
+    """Return what samples weigh and count as integers, None where each is a row of weight 1, and the units.
+
+    drawn : samples, with repetitions, whose sums are to be exact; None: all, each once
+    """
     if sample_weight is None and (roster.share == 1.0).all():
         return None, sweep.Units(1.0, 1.0)
-    weight, unit = fix_point(roster.weight)
-    whole_row = 1 << spare_bits(n_rows)
-    return np.column_stack([weight, np.rint(roster.share * whole_row).astype(np.int64)]), sweep.Units(
-        unit, 1.0 / whole_row
-    )
+    units = choose_units(roster.weight, drawn)
+    rows = np.rint(np.ldexp(roster.share, units.row_bits)).astype(np.int64)
+    weight = fix_point(roster.weight, units.weight_bits)
+    return np.column_stack([weight, rows]), sweep.Units(units.weight, units.rows)
 
 
 def sort_ends(X: np.ndarray, reach: Reach, roster: Roster, workers: Workers) -> sweep.SweepSamples:
@@ -149,15 +152,15 @@ def grow_nodes(
 
 
 def make_numbers(target: np.ndarray) -> sweep.numbers.Numbers:
-    """Return the numbers of samples, and room for what nodes make of them."""
-    n_samples = len(target)
+    """Return the numbers of samples, which ascend, and room for what nodes make of them."""
+    n_samples, n_ranks = len(target), 1 + int(np.count_nonzero(target[1:] != target[:-1]))
     return sweep.numbers.Numbers(
         target=target,
         value=np.empty(n_samples, dtype=np.int64),
         rank=np.empty(n_samples, dtype=np.int32),
-        height=np.empty(n_samples),
-        first=np.empty(n_samples, dtype=np.int32),
-        held=np.zeros((n_samples, 3), dtype=np.int64),
+        height=np.empty(n_ranks),
+        first=np.empty(n_ranks, dtype=np.int32),
+        held=np.zeros((n_ranks, 3), dtype=np.int64),
     )
 
 

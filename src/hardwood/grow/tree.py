@@ -95,10 +95,15 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
     return grow_coded(problem, code_rows(problem, reach, options, max_bins), options)
 
 
+def needs_general_grower(problem: Problem, options: GrowOptions) -> bool:
+    """Say whether a tree on bins is beyond the grower of two classes."""
+    is_special = problem.schema.accepts_missing or options.monotonic is not None or bool(problem.schema.categorical)
+    return len(problem.classes) > 2 or is_special
+
+
 def grow_coded(problem: Problem, coded: CodedRows, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree from codes."""
-    is_special = problem.schema.accepts_missing or options.monotonic is not None or problem.schema.categorical
-    if len(problem.classes) > 2 or is_special:
+    if needs_general_grower(problem, options):
         return finish(grow_classes(problem, coded, options), problem, coded.reach)
     nodes = BinnedGrower(problem, coded, options).grow(options.seed)
     ensemble = harvest(nodes, weigh_nodes(nodes), {}, problem)

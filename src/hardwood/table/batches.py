@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardwood.extras import explain_missing
+from hardwood.progress import Progress
 
 # Rows of a batch. Both ends of their reach in 20 columns are 20 MB.
 BATCH_ROWS = 1 << 16
@@ -31,8 +32,8 @@ class Stream:
     Iterating over it gives batches ``(X, y, sample_weight)`` from the first row on, every time.
     """
 
-    def __init__(self, name: str, read: Callable[[], Iterator[Batch]]) -> None:
-        self._name, self._read = name, read
+    def __init__(self, name: str, read: Callable[[], Iterator[Batch]], count: Callable[[], int] = lambda: 0) -> None:
+        self._name, self._read, self._count = name, read, count
 
     def __repr__(self) -> str:
         return f"Stream({self._name})"
@@ -41,6 +42,35 @@ class Stream:
         for batch in self._read():
             if batch.X.shape[0]:
                 yield batch
+
+    def count_rows(self) -> int:
+        """Return how many rows there are if the source knows without being read, as Parquet does; 0 otherwise.
+
+        Examples
+        --------
+        >>> stream(np.zeros((1000, 3))).count_rows()
+        1000
+        """
+        return self._count()
+
+    def report_to(self, progress: Progress | None) -> Stream:
+        """Return a stream whose passes say how far they are: (rows read, rows in all)."""
+        if progress is None:
+            return self
+        total = self.count_rows()
+
+        def read() -> Iterator[Batch]:
+            nonlocal total
+            done = 0
+            for batch in self:
+                yield batch  # and come back once it is done with
+                done += batch.X.shape[0]
+                progress(done, max(total, done) if total else 0)
+            if not total:
+                total = done
+                progress(done, total)
+
+        return Stream(self._name, read, self._count)
 
     def map(self, function: Callable[[Any], Any]) -> Iterator[Any]:
         """Call a function, such as the `predict` of a model, on the table of every batch, and yield what it returns.
@@ -72,7 +102,7 @@ class Stream:
 def stream(source: Any, target: Any = None, *, sample_weight: Any = None, batch_rows: int = BATCH_ROWS) -> Stream:
     """Read a table batch after batch instead of all at once: for tables larger than memory.
 
-    :class:`RobustTreeClassifier` is fitted to a stream as to a table, ``model.fit(hardwood.stream(...))``, and the tree
+    Trees, forests and boosting are fitted to a stream as to a table, ``model.fit(hardwood.stream(...))``, and the model
     is the same, bit for bit, as that of the table in memory on as many bins.
 
     Parameters
@@ -139,7 +169,7 @@ def _stream_arrays(X: np.ndarray, y: Any, weight: Any, batch_rows: int) -> Strea
                 np.asarray(X[rows]), *(None if part is None else np.asarray(part[rows]) for part in (y, weight))
             )
 
-    return Stream(f"array of shape {X.shape}", read)
+    return Stream(f"array of shape {X.shape}", read, lambda: len(X))
 
 
 def _stream_batches(source: Callable[[], Iterable[Any]]) -> Stream:
@@ -181,7 +211,8 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
             raise ValueError(f"{name}={column!r}: there is no such column; the columns are {names}")
     # To keep memory small, one batch and one file are read ahead, and no row group as a whole.
     options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": 1, "fragment_readahead": 1}
-    if isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat):
+    is_parquet = isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat)
+    if is_parquet:
         options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
 
     def read() -> Iterator[Batch]:
@@ -192,7 +223,9 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
                 # An index that was written along is not among the columns of the frame.
                 yield Batch(frame[[name for name in frame.columns if name not in (target, weight)]], *own)
 
-    return Stream(os.fspath(source) if is_path else type(source).__name__, read)
+    # The footers of Parquet files say how many rows they have; other formats would have to be read.
+    count = dataset.count_rows if is_parquet or isinstance(dataset, pyarrow.dataset.InMemoryDataset) else lambda: 0
+    return Stream(os.fspath(source) if is_path else type(source).__name__, read, count)
 
 
 def _check_files(dataset: Any) -> None:

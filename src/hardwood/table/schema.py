@@ -213,8 +213,12 @@ class Schema:
         is_narrow = type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous
         if not is_narrow or self.categorical or not len(X):
             return self.encode(X)
+        self._check_columns(open_table(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(X.sum()):
+                return X
         for first in range(0, len(X), BLOCK_ROWS):
-            self.encode(X[first : first + BLOCK_ROWS])  # refuses what is no number, or another table
+            self.encode(X[first : first + BLOCK_ROWS])  # refuses what is no number
         return X
 
     def decode(self, matrix: Any) -> Any:

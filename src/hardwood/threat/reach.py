@@ -187,7 +187,9 @@ class Reach:
         left, right = self._find_distances(np.nanmax(np.abs(X), axis=0, initial=0.0), slice(None))
         return replace(self, left=left, right=right, share=None)
 
-    def box(self, X: np.ndarray, class_index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def box(
+        self, X: np.ndarray, class_index: np.ndarray | None, out: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and the highest value that each number can be moved to.
 
         These two numbers, rounded to float64 as they are here, are the definition of reach: ``x``
@@ -203,6 +205,8 @@ class Reach:
             A float64 matrix, as `Schema.encode` returns it.
         class_index : ndarray of shape (n_rows,), or None
             The position of each row's class among the classes. None: every row moves.
+        out : two arrays of the shape of X, or None
+            Room for both ends, so that none has to be allocated for every few rows.
 
         Returns
         -------
@@ -219,27 +223,31 @@ class Reach:
         >>> lo.ravel(), hi.ravel()
         (array([2. , 1.5]), array([2. , 2.5]))
         """
-        lo, hi = self.interval(X)
+        lo, hi = self.interval(X, out=out)
         if class_index is not None and not self._all_attack:
             still = ~self.attacks[class_index]
             lo[still] = hi[still] = X[still]
         return lo, hi
 
-    def interval(self, values: np.ndarray, feature: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def interval(
+        self, values: np.ndarray, feature: int | None = None, out: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of the reach of rows that move: of a whole matrix, or of one column of it."""
-        left, right = self._find_distances(np.abs(values), slice(None) if feature is None else feature)
+        left, right = self._find_distances(values, slice(None) if feature is None else feature)
+        low, high = (None, None) if out is None else out
         with np.errstate(over="ignore"):  # past the largest float64 lies infinity, as it should
-            low, high = values - left, values + right
+            low, high = np.subtract(values, left, out=low), np.add(values, right, out=high)
         if self.within is None:
             return low, high
         least, most = self.within if feature is None else self.within[:, feature]
         return np.minimum(values, np.maximum(low, least)), np.maximum(values, np.minimum(high, most))
 
-    def _find_distances(self, size: np.ndarray, feature: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far values of a size can be moved to either side."""
+    def _find_distances(self, values: np.ndarray, feature: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far values can be moved to either side."""
         left, right = self.left[feature], self.right[feature]
         if self.share is None:
             return left, right
+        size = np.abs(values)
         with np.errstate(over="ignore"):
             left, right = (side + part[feature] * size for side, part in zip((left, right), self.share, strict=True))
         if self.budget is not None and self.budget.most is not None:

@@ -75,15 +75,13 @@ class Histograms(NamedTuple):
 
 
 @inner
-def _evaluate(weights, bins, units, limits, tree, node, histograms):
-    """Find a node's best split by its histogram, and put it on the frontier if it is worth it.
+def find_split(weights, bins, units, limits, here, cells, features):
+    """Find a node's best split by its histogram, and return whether it is worth it.
 
     Its threshold goes midway between the samples on either side: to the middle of the empty bins behind the cut. The
     bin before the cut holds a sample, or the cut before it would have been taken, which is as good.
     """
-    here, features, free = tree.nodes[node], histograms.features, histograms.free
     columns, width = bins.columns, bins.width
-    cells = histograms.cells[here.slot]
     totals = Totals(here.zero, here.one, here.count)
     rule = Rule(limits.criterion, limits.min_leaf)
     here.feature, here.gain = -1, 0.0
@@ -98,15 +96,24 @@ def _evaluate(weights, bins, units, limits, tree, node, histograms):
         )
         if cut >= 0:
             here.feature, here.orientation, here.cut, here.gain = feature, orientation, cut, score
-    if here.feature >= 0 and here.gain >= limits.min_gain:
-        feature, cut, end = here.feature, here.cut, 1 - here.orientation
-        zero_column, one_column = columns[feature, end] * width, columns[feature, 1 - end] * width
-        left = sum_left(cells, weights, zero_column, one_column, cut)
-        here.left_sums[0], here.left_sums[1], here.left_sums[2] = left
-        beyond = skip_empty(cells, weights, zero_column, one_column, cut, bins.n_thresholds[feature])
-        low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
-        middle = 0.5 * low + 0.5 * high
-        here.threshold = middle if low <= middle < high else low
+    if here.feature < 0 or here.gain < limits.min_gain:
+        return False
+    feature, cut, end = here.feature, here.cut, 1 - here.orientation
+    zero_column, one_column = columns[feature, end] * width, columns[feature, 1 - end] * width
+    left = sum_left(cells, weights, zero_column, one_column, cut)
+    here.left_sums[0], here.left_sums[1], here.left_sums[2] = left
+    beyond = skip_empty(cells, weights, zero_column, one_column, cut, bins.n_thresholds[feature])
+    low, high = bins.below[feature, cut], bins.above[feature, beyond - 1]
+    middle = 0.5 * low + 0.5 * high
+    here.threshold = middle if low <= middle < high else low
+    return True
+
+
+@inner
+def _evaluate(weights, bins, units, limits, tree, node, histograms):
+    """Find a node's best split, and put it on the frontier if it is worth it."""
+    here, free = tree.nodes[node], histograms.free
+    if find_split(weights, bins, units, limits, here, histograms.cells[here.slot], histograms.features):
         push(tree, limits.best_first, node)
         if free[0] >= 2:  # enough for the children of whichever node is split next
             return
@@ -135,7 +142,7 @@ def _partition(samples, here, zero_column, one_column):
 
 
 @inner
-def _make_children(tree, units, node):
+def make_children(tree, units, node):
     """Make a node's two children, which are not yet given their samples."""
     nodes, sizes = tree.nodes, tree.sizes
     here = nodes[node]
@@ -159,7 +166,7 @@ def _make_children(tree, units, node):
 def _split(samples, weights, bins, units, limits, tree, node, histograms):
     """Split a frontier node: its children, their samples, and the histograms of those that can be split again."""
     nodes, cells, free = tree.nodes, histograms.cells, histograms.free
-    _make_children(tree, units, node)
+    make_children(tree, units, node)
     here = nodes[node]
     left, slot = here.left, here.slot
     left_open, right_open = is_open(nodes, limits, left), is_open(nodes, limits, left + 1)

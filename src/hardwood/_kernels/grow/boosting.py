@@ -12,7 +12,8 @@ Histograms are sums of integers, so they can be subtracted: with the rows `only`
 counted, ``larger = parent - only`` and ``smaller = only + both``. The tree is grown depth first, the right child before
 the left, so that entries and histograms are stacks. In ordered mode no row goes both ways.
 
-The caller (`grow/boosting.py`) owns all arrays.
+The caller (`grow/boosting_trees.py`) owns all arrays. Over blocks, trees are grown level by level from the same parts:
+`boosting_levels`.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ from hardwood._kernels.grow.boosting_tree import BLOCKED, FRESH, find_interval, 
 
 
 @inner
-def _count(rows, columns, start, end, cells):
+def count(rows, columns, start, end, cells):
     """Add some rows to a histogram."""
     codes, group, gradients, entries = rows.codes, rows.group, rows.gradients, rows.entries
     counted, offset = columns.counted, columns.offset
@@ -181,7 +182,23 @@ def _keep_apart(left, right, direction):
 
 
 @inner
-def _divide(rows, columns, rule, tree, node):
+def split_node(columns, categories, rule, tree, node, n_nodes):
+    """Split a node at the best split by its histogram, if that gains enough; whether it has children now."""
+    here = tree.nodes[node]
+    best, floor = _find_split(columns, categories, rule, tree, node)
+    if best.feature < 0:
+        return False
+    here.gain = best.score - floor + rule.min_gain
+    _write_split(columns, categories, tree, node, best)
+    _make_children(rule, tree, node, best, n_nodes)
+    if rule.ordered and columns.first[here.feature, 0] != columns.first[here.feature, 1]:
+        tree.directions[here.feature] = best.direction
+        _keep_apart(tree.nodes[n_nodes], tree.nodes[n_nodes + 1], best.direction)
+    return True
+
+
+@inner
+def divide(rows, columns, rule, tree, node):
     """Divide a node's rows among its children, which come to lie behind it.
 
     Returns how many can only go left, and how many both ways.
@@ -247,13 +264,13 @@ def _share_histogram(rows, columns, rule, tree, node, n_left, n_both):
     if _is_open(rule, nodes[larger]):
         counted = _take_slot(tree)
         start = left.start if left_is_smaller else left.end
-        _count(rows, columns, start, start + (n_left if left_is_smaller else n_right), tree.cells[counted])
+        count(rows, columns, start, start + (n_left if left_is_smaller else n_right), tree.cells[counted])
         cells, others = tree.cells[slot], tree.cells[counted]
         for cell in range(cells.shape[0]):
             cells[cell] -= others[cell]
         nodes[larger].slot = slot
         if _is_open(rule, nodes[smaller]):
-            _count(rows, columns, right.start, right.start + n_both, tree.cells[counted])
+            count(rows, columns, right.start, right.start + n_both, tree.cells[counted])
             nodes[smaller].slot = counted
         else:
             _give_slot_back(tree, counted)
@@ -261,7 +278,7 @@ def _share_histogram(rows, columns, rule, tree, node, n_left, n_both):
         _give_slot_back(tree, slot)
         if _is_open(rule, nodes[smaller]):
             counted = _take_slot(tree)
-            _count(rows, columns, nodes[smaller].start, nodes[smaller].end, tree.cells[counted])
+            count(rows, columns, nodes[smaller].start, nodes[smaller].end, tree.cells[counted])
             nodes[smaller].slot = counted
 
 
@@ -278,31 +295,24 @@ def grow(rows, columns, categories, rule, tree):
     root.cover = root.hessian * rule.hessian_unit
     if _is_open(rule, root):
         root.slot = _take_slot(tree)
-        _count(rows, columns, root.start, root.end, tree.cells[root.slot])
+        count(rows, columns, root.start, root.end, tree.cells[root.slot])
         stack[0] = 0
         waiting = int64(1)
     while waiting > 0:
         waiting -= 1
         node = stack[waiting]
         here = nodes[node]
-        best, floor = _find_split(columns, categories, rule, tree, node)
-        if best.feature < 0:
+        if not split_node(columns, categories, rule, tree, node, n_nodes):
             _give_slot_back(tree, here.slot)
             here.slot = -1
             continue
-        here.gain = best.score - floor + rule.min_gain
-        _write_split(columns, categories, tree, node, best)
-        _make_children(rule, tree, node, best, n_nodes)
         left = n_nodes
         n_nodes += 2
-        if rule.ordered and columns.first[here.feature, 0] != columns.first[here.feature, 1]:
-            tree.directions[here.feature] = best.direction
-            _keep_apart(nodes[left], nodes[left + 1], best.direction)
         if here.depth + 1 == rule.max_depth:
             _give_slot_back(tree, here.slot)
             here.slot = -1
             continue
-        n_left, n_both = _divide(rows, columns, rule, tree, node)
+        n_left, n_both = divide(rows, columns, rule, tree, node)
         _share_histogram(rows, columns, rule, tree, node, n_left, n_both)
         for child in range(left, left + 2):
             if nodes[child].slot >= 0:
@@ -312,8 +322,8 @@ def grow(rows, columns, categories, rule, tree):
 
 
 @kernel(about="the certified margins of boosting", seconds=0.4)
-def bound_values(codes, columns, nodes, left_of, right_of, stack, low, high):
-    """Find the lowest and the highest value among the leaves of a tree that each row can reach."""
+def bound_values(codes, columns, nodes, left_of, right_of, stack, output, low, high):
+    """Add the lowest and the highest value among the leaves of a tree that each row can reach to one of its outputs."""
     for row in range(codes.shape[0]):
         least, most = np.inf, -np.inf
         stack[0] = 0
@@ -334,4 +344,5 @@ def bound_values(codes, columns, nodes, left_of, right_of, stack, low, high):
                 here = nodes[node]
             least = here.value if here.value < least else least
             most = here.value if here.value > most else most
-        low[row], high[row] = least, most
+        low[row, output] += least
+        high[row, output] += most

@@ -6,7 +6,7 @@ its own that looks for the best split of a node by its histogram (`general_class
 
 * `fill`, `subtract`: histograms, column x code x group x statistic. A sample sits in one child only and its codes never
   change, so the smaller child is counted and the larger one is what is left.
-* `settle`: where the threshold of the best split goes, and whether the node waits on the frontier.
+* `is_worth_it`: whether the best split is, and where its threshold goes.
 * `split`: children, their samples and their histograms.
 
 A split at a cut (the last code on the left) makes a sample surely left, surely right or movable, by the codes of both
@@ -27,7 +27,6 @@ import numpy as np
 from numpy import int64, uint64
 
 from hardwood._kernels.compiling import inner, part, record_type
-from hardwood._kernels.grow.frontier import push
 from hardwood._kernels.grow.nodes import LEAVES, NODES, mix
 
 DONE, FULL = 0, 1
@@ -126,8 +125,8 @@ class Histograms(NamedTuple):
     cells: np.ndarray  # int64 (slot, cell)
     free: np.ndarray  # int64: how many slots are free, and which
     features: np.ndarray  # int64: the features in the order they are tried
-    limits: np.ndarray  # int64 per group: the first code of lower ends whose movable samples go right
-    tally: np.ndarray  # int64 (code, statistic)
+    limits: np.ndarray  # int64 per group: see `find_limits`
+    movable: np.ndarray  # int64 (group, code, statistic): see `tally`
 
 
 @inner
@@ -285,7 +284,11 @@ def skip_empty(cells, takes, n_groups, n_statistics, lo, hi, cut, n_thresholds):
 
 @part
 def _place_threshold(bins, here, takes, cells, n_statistics):
-    """Return the threshold of a split: midway between the samples on either side."""
+    """Return the threshold of a split: midway between the samples on either side.
+
+    It goes to the middle of the empty bins behind the cut. The bin before the cut holds a sample, or the cut before it
+    would have been taken, which is as good.
+    """
     feature, cut, width = here.feature, here.cut, bins.width
     if cut < 0:  # categories are parted
         return 0.0
@@ -299,70 +302,86 @@ def _place_threshold(bins, here, takes, cells, n_statistics):
 
 
 @inner
-def settle(bins, limits, tree, node, histograms, n_statistics):
-    """Put a node on the frontier if the split that was found is worth it.
+def is_worth_it(bins, limits, here, takes, cells, n_statistics):
+    """Whether the split that was found in a node's histogram is worth it; if so, it is given its threshold."""
+    if here.feature < 0 or here.gain < limits.min_gain:
+        return False
+    here.threshold = _place_threshold(bins, here, takes, cells, n_statistics)
+    return True
 
-    Its threshold goes midway between the samples on either side: to the middle of the empty bins behind the cut. The
-    bin before the cut holds a sample, or the cut before it would have been taken, which is as good.
+
+@inner
+def tally(samples, statistics, bins, here, sides, takes, start, end, movable):
+    """Add up the movable samples of groups that a split divides, by the codes of their lower ends.
+
+    start, end : where the node's samples are among the entries.
+    movable : int64 (group, code, statistic): of groups that are not divided it stays as it is.
     """
-    here = tree.nodes[node]
-    if here.feature >= 0 and here.gain >= limits.min_gain:
-        here.threshold = _place_threshold(bins, here, tree.takes[node], histograms.cells[here.slot], n_statistics)
-        push(tree, limits.best_first, node)
-        if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
-            return
-    release_slot(histograms, here)
-
-
-@part
-def _tally(samples, statistics, bins, here, sides, group, lo, hi, tally):
-    """Add up the movable samples of one group by the codes of their lower ends."""
     codes, entries = samples.codes, samples.entries
-    for code in range(tally.shape[0]):
-        for s in range(tally.shape[1]):
-            tally[code, s] = 0
-    for k in range(here.start, here.end):
+    lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
+    for group in range(takes.shape[0]):
+        if takes[group] != 0 and takes[group] != EVERYBODY:
+            for code in range(movable.shape[1]):
+                for s in range(movable.shape[2]):
+                    movable[group, code, s] = 0
+    for k in range(uint64(start), uint64(end)):
         entry = entries[k]
-        sample = entry & ID_MASK
+        sample, group = entry & ID_MASK, int64(entry >> GROUP_SHIFT)
         if (
-            int64(entry >> GROUP_SHIFT) == group
+            takes[group] != 0
+            and takes[group] != EVERYBODY
             and can_go_right(bins, here, sides, codes, sample, group, lo, hi)
             and can_go_left(bins, here, sides, codes, sample, group, lo, hi)
         ):
             code = int64(codes[sample, lo])
             if statistics is None:
-                tally[code, 0] += 1
+                movable[group, code, 0] += 1
             else:
-                for s in range(tally.shape[1]):
-                    tally[code, s] += statistics[sample, uint64(s)]
+                for s in range(movable.shape[2]):
+                    movable[group, code, s] += statistics[sample, uint64(s)]
 
 
-@part
-def find_limits(samples, statistics, bins, here, sides, takes, lo, hi, histograms, left_sums):
-    """Find where the movable samples that go left end, for each group; of divided ones, complete what is left."""
-    limits, tally = histograms.limits, histograms.tally
-    n_codes, n_statistics = tally.shape
+@inner
+def is_divided(takes):
+    """Whether some of a group's movable samples go left, and some right."""
+    some = False
+    for group in range(takes.shape[0]):
+        some |= takes[group] != 0 and takes[group] != EVERYBODY
+    return some
+
+
+@inner
+def find_limits(takes, movable, limits, left_sums):
+    """Find where the movable samples that go left end, for each group; of divided ones, complete what is left.
+
+    movable : see `tally`.
+    limits : int64 per group: the first code of lower ends whose movable samples go right.
+    """
+    n_codes, n_statistics = movable.shape[1:]
     weight = int64(n_statistics > 1)
     for group in range(takes.shape[0]):
         limits[group] = n_codes if takes[group] == EVERYBODY else 0
         if takes[group] == 0 or takes[group] == EVERYBODY:
             continue
-        _tally(samples, statistics, bins, here, sides, group, lo, hi, tally)
         wanted, code = takes[group], int64(0)
-        while code < n_codes and wanted > tally[code, weight]:  # nearer with it than without it
-            wanted -= 2 * tally[code, weight]
+        while code < n_codes and wanted > movable[group, code, weight]:  # nearer with it than without it
+            wanted -= 2 * movable[group, code, weight]
             for s in range(n_statistics):
-                left_sums[group * n_statistics + s] += tally[code, s]
+                left_sums[group * n_statistics + s] += movable[group, code, s]
             code += 1
         limits[group] = code
 
 
-@part
-def _partition(samples, bins, here, sides, lo, hi, limits):
-    """Move a node's samples that go left to the front, keeping their order; where the others begin."""
+@inner
+def partition(samples, bins, here, sides, limits, start, end):
+    """Move a node's samples that go left to the front, keeping their order; where the others begin.
+
+    limits : see `find_limits`.
+    """
     codes, entries, spill = samples.codes, samples.entries, samples.spill
-    write, spilled = uint64(here.start), uint64(0)
-    for k in range(uint64(here.start), uint64(here.end)):
+    lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
+    write, spilled = uint64(start), uint64(0)
+    for k in range(uint64(start), uint64(end)):
         entry = entries[k]
         sample, group = entry & ID_MASK, entry >> GROUP_SHIFT
         right = uint64(not can_go_left(bins, here, sides, codes, sample, int64(group), lo, hi))
@@ -412,13 +431,13 @@ def _find_share(sums, units, n_statistics):
 
 
 @inner
-def _part_bounds(tree, units, node, n_statistics, direction):
+def part_bounds(tree, units, monotonic, node, n_statistics):
     """Part the bounds of a node at the middle of its children's shares, if it is split by a monotone feature."""
-    if direction == 0:
+    if monotonic.shape[0] == 0 or monotonic[tree.nodes[node].feature] == 0:
         return
     first, second = tree.nodes[node].left, tree.nodes[node].left + 1
     shares = _find_share(tree.sums[first], units, n_statistics) + _find_share(tree.sums[second], units, n_statistics)
-    if direction < 0:
+    if monotonic[tree.nodes[node].feature] < 0:
         first, second = second, first
     tree.nodes[first].upper = tree.nodes[second].lower = 0.5 * shares
 
@@ -428,17 +447,15 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
     """Split a frontier node: its children, their samples, and their histograms if one of them can be split again."""
     nodes, cells = tree.nodes, histograms.cells
     n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
-    here = nodes[node]
-    lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
-    find_limits(
-        samples, statistics, bins, here, tree.sides[node], tree.takes[node], lo, hi, histograms, tree.left_sums[node]
-    )
+    here, sides, takes = nodes[node], tree.sides[node], tree.takes[node]
+    if is_divided(takes):
+        tally(samples, statistics, bins, here, sides, takes, here.start, here.end, histograms.movable)
+    find_limits(takes, histograms.movable, histograms.limits, tree.left_sums[node])
     make_children(tree, units, node, n_statistics)
+    part_bounds(tree, units, bins.monotonic, node, n_statistics)
     left, right = nodes[here.left], nodes[here.left + 1]
-    if bins.monotonic.shape[0]:
-        _part_bounds(tree, units, node, n_statistics, bins.monotonic[here.feature])
     if is_open(left, limits) or is_open(right, limits):
-        middle = _partition(samples, bins, here, tree.sides[node], lo, hi, histograms.limits)
+        middle = partition(samples, bins, here, sides, histograms.limits, here.start, here.end)
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
         smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
         smaller.slot = take_slot(histograms)

@@ -11,7 +11,7 @@ those whose left side is the richer one in class 0 before the others.
 from numpy import int64
 
 from hardwood._kernels.compiling import inner, kernel, part
-from hardwood._kernels.grow.frontier import pop
+from hardwood._kernels.grow.frontier import pop, push
 from hardwood._kernels.grow.general import (
     DONE,
     FULL,
@@ -19,8 +19,8 @@ from hardwood._kernels.grow.general import (
     find_span,
     hides,
     is_open,
+    is_worth_it,
     release_slot,
-    settle,
     split,
     take_slot,
 )
@@ -70,9 +70,13 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
 
 
 @inner
-def _find_split(statistics, bins, units, limits, tree, node, histograms, work, partition, hidden):
-    """Find a node's best split by its histogram."""
-    here, features, total = tree.nodes[node], histograms.features, work.total
+def find_split(cells, statistics, bins, units, limits, tree, node, features, work, partition, hidden):
+    """Find a node's best split by its histogram; what `grow` is handed says what the others are.
+
+    statistics : None if there is a single one; or anything else.
+    features : scratch.
+    """
+    here, total = tree.nodes[node], work.total
     n, base = weigh_classes(tree.sums[node], statistics, units, total), 0.0
     for k in range(total.shape[0]):
         base += total[k] * total[k] / n
@@ -82,7 +86,7 @@ def _find_split(statistics, bins, units, limits, tree, node, histograms, work, p
     for k in range(features.shape[0]):
         if here.feature >= 0 and k >= limits.max_features:
             break
-        cells, feature = histograms.cells[here.slot], features[k]
+        feature = features[k]
         if partition is not None:  # noqa: SIM102, numba prunes what is tested alone
             if bins.n_categories[feature] > 0:
                 scan_categories(cells, statistics, bins, feature, units, limits, tree, node, n, base, partition, work)
@@ -118,11 +122,15 @@ def grow(samples, bins, units, limits, tree, histograms, work, partition, hidden
         while sizes[EVALUATED] < sizes[NODES]:
             node = sizes[EVALUATED]
             sizes[EVALUATED] += 1
-            if is_open(nodes[node], limits):
-                _find_split(statistics, bins, units, limits, tree, node, histograms, work, partition, hidden)
-                settle(bins, limits, tree, node, histograms, n_statistics)
-            else:
-                release_slot(histograms, nodes[node])
+            here = nodes[node]
+            if is_open(here, limits):
+                cells, features = histograms.cells[here.slot], histograms.features
+                find_split(cells, statistics, bins, units, limits, tree, node, features, work, partition, hidden)
+                if is_worth_it(bins, limits, here, tree.takes[node], cells, n_statistics):
+                    push(tree, limits.best_first, node)
+                    if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
+                        continue
+            release_slot(histograms, here)
         if sizes[WAITING] == 0 or sizes[LEAVES] >= limits.max_leaves:
             return DONE
         if sizes[NODES] + 2 > nodes.shape[0]:

@@ -47,6 +47,10 @@ class Tree(NamedTuple):
 
 NODES, EVALUATED, WAITING, LEAVES = 0, 1, 2, 3  # what `Tree.sizes` counts
 
+# What becomes of the samples of a node in trees that are grown level by level, where they do not go to its children.
+WAITS, DROPPED = -1, -2
+LEFT, RIGHT = 1, 2  # children, as bits
+
 
 class Splits(NamedTuple):
     """Nodes and what their splits by categories do: those there are, or where a search writes what it finds."""

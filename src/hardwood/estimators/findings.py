@@ -1,0 +1,118 @@
+"""What has to be known of all rows before one can be coded: found part by part of a table, and merged.
+
+The parts are the batches of a stream, or the partitions of a table on many machines.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from hardwood.estimators.target import hides, is_missing_somewhere
+from hardwood.table import Schema
+from hardwood.table.likeness import find_whole_columns, is_polars
+from hardwood.threat import ThreatModel
+
+# Rows that count as one while something is found of each column.
+WIDE_ROWS = 64
+
+
+@dataclass(frozen=True)
+class ColumnFindings:
+    """What the columns of some rows are."""
+
+    schema: Schema
+    head: Any  # the first row, for the types
+    whole: frozenset[int]  # the columns whose types hold whole numbers
+    any_missing: bool  # whether a value of any row is
+    is_missing: np.ndarray  # bool per feature: whether one is of a row that weighs something
+    farthest: np.ndarray  # float64 per feature: the largest absolute value of rows that weigh something
+
+    def merge(self, later: "ColumnFindings") -> "ColumnFindings":
+        """Return what is found in these rows and later ones."""
+        schema = _join_schemas(self.schema, later.schema)
+        schema.encode(later.head)  # refuses other columns
+        return ColumnFindings(
+            schema=schema,
+            head=self.head,
+            whole=self.whole & later.whole,
+            any_missing=self.any_missing or later.any_missing,
+            is_missing=self.is_missing | later.is_missing,
+            farthest=np.maximum(self.farthest, later.farthest),
+        )
+
+    def settle(self, threat: ThreatModel) -> tuple[Schema, ThreatModel]:
+        """Return the schema of all rows, and the threat model in numbers, as a table in memory would have them."""
+        schema = threat.extend(self.schema)
+        if schema.accepts_missing and not hides(threat) and not self.any_missing:
+            schema = replace(schema, accepts_missing=False)
+        template = make_template(self.head, self.whole)
+        return schema, threat.settle(template, schema.encode(template), schema)
+
+
+def make_template(head: Any, whole: Collection[int]) -> Any:
+    """Return the first row of a table, with types that hold whole numbers only where those of all its parts do."""
+    lost = [column.position for column in find_whole_columns(head) if column.position not in whole]
+    if lost and is_polars(head):
+        raise ValueError(f"X: column {head.columns[lost[0]]!r} has whole numbers in some batches only")
+    return head.astype({head.columns[j]: np.float64 for j in lost}) if lost else head
+
+
+def find_columns(
+    X: Any, categorical_features: Any, *, accepts_missing: bool, kept: np.ndarray | None = None
+) -> tuple[ColumnFindings, np.ndarray]:
+    """Look at some rows, and return what is found and the encoded rows that weigh something.
+
+    kept : bool per row, whether it weighs something; None: all do
+    """
+    schema = Schema.from_table(X, categorical_features, accepts_missing=accepts_missing)
+    matrix = schema.encode_narrow(X)
+    any_missing = is_missing_somewhere(matrix)
+    if kept is not None and not kept.all():
+        matrix = matrix[kept]
+    found = ColumnFindings(
+        schema=schema,
+        head=X[:1],
+        whole=frozenset(column.position for column in find_whole_columns(X)),
+        any_missing=any_missing,
+        is_missing=np.isnan(matrix).any(axis=0) if any_missing else np.zeros(schema.n_features, dtype=bool),
+        farthest=np.maximum(_reduce(np.fmax, matrix), -_reduce(np.fmin, matrix), dtype=np.float64),
+    )
+    return found, matrix
+
+
+def _reduce(function: np.ufunc, matrix: np.ndarray) -> np.ndarray:
+    """Return the largest, or smallest, of 0 and the values of each column.
+
+    Many rows are taken as one long row first: NumPy is ten times as fast with it as with the few values of a row.
+    """
+    n_features = matrix.shape[1]
+    whole = len(matrix) // WIDE_ROWS * WIDE_ROWS
+    wide = function.reduce(matrix[:whole].reshape(-1, WIDE_ROWS * n_features), axis=0, initial=0.0)
+    parts = np.concatenate([wide.reshape(WIDE_ROWS, n_features), matrix[whole:]])
+    return np.asarray(function.reduce(parts, axis=0, initial=0.0))
+
+
+def join_classes(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the classes of all parts, sorted; refuse a single one, and what is no class."""
+    classes = np.unique(np.concatenate(parts))
+    check_classification_targets(np.repeat(classes, 3))  # a class of one row each would be warned about
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
+    return classes
+
+
+def _join_schemas(schema: Schema, other: Schema) -> Schema:
+    """Return the schema with the categories that only a later part has."""
+    if schema.categories == other.categories or schema.n_features != other.n_features:
+        return schema
+    categories: list[Any] = []
+    for j, (mine, theirs) in enumerate(zip(schema.categories, other.categories, strict=True)):
+        if (mine is None) != (theirs is None):
+            raise ValueError(f"X: column {schema.key(j)!r} is categorical in some batches only; give it one type")
+        # In the order in which `Schema.from_table` has the labels of a whole table.
+        labels = sorted({(type(label).__name__, label) for label in (*(mine or ()), *(theirs or ()))})
+        categories.append(None if mine is None else tuple(dict.fromkeys(label for _, label in labels)))
+    return replace(schema, categories=tuple(categories))
