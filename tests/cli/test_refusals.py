@@ -15,7 +15,7 @@ from hardwood import TreeEnsemble
 
 DATA_ERRORS = {
     "missing file": (lambda: "nothing.csv", ["nothing.csv does not exist"]),
-    "folder": (lambda: os.mkdir("folder.csv") or "folder.csv", ["not a file"]),
+    "folder": (lambda: os.mkdir("folder.csv") or "folder.csv", ["folder.csv is a folder without Parquet files"]),
     "name too long": (lambda: "x" * 300 + ".csv", ["too long"]),
     "empty file": (lambda: Path("data.csv").touch() or "data.csv", ["data.csv is empty"]),
     "no rows": (lambda: write_csv(x=[], y=[]), ["no rows"]),

@@ -38,68 +38,185 @@ class Found(NamedTuple):
     """What was found out about one column."""
 
     kind: Kind
-    values: pd.Series | None  # numbers, or text with NaN where a value is missing
+    values: pd.Series | None = None  # numbers, or text with NaN where a value is missing
     remark: str = ""  # what the user should know
     problem: str = ""  # what has to be settled first
+    dtype: str | None = None  # of numbers: the type that they are to have; None: their own
+    categories: tuple[str, ...] = ()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a model can be fitted to the column."""
+        return self.kind in (Kind.number, Kind.category) and not self.problem
+
+    def read(self, column: pd.Series) -> pd.Series:
+        """Return some cells of the column as a model takes them."""
+        if self.kind is Kind.category:
+            values = column.astype(object)
+            spelled = values.where(values.isna(), values.map(str))
+            return pd.Series(pd.Categorical(spelled, categories=list(self.categories)), index=column.index)
+        if column.dtype.kind not in "iufb":
+            values = column.astype(object)
+            column = pd.to_numeric(values.mask(values.map(_is_marker).astype(bool)), errors="coerce")
+        return column if self.dtype is None else column.astype(self.dtype)
+
+
+class Cells:
+    """What the cells of a column hold, gathered part by part: a table in memory is one part, a stream has many.
+
+    most : how many different texts are kept; None: all
+    """
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self.name, self.most = name, most
+        self.n_rows = self.n_known = 0
+        self.first_missing = -1  # row
+        self.first: Any = None  # the first cell that holds something
+        self.kinds: set[str] = set()  # those of `_tell_kind`
+        self.is_whole_type = True  # whether the type of every part holds whole numbers only
+        self.is_whole = True  # whether all numbers are whole, and few enough digits long to be told apart
+        self.n_infinite, self.first_infinite = 0, -1
+        self.counts_up = True  # whether every number is the one before it and 1
+        self._last: Any = None
+        self._values: list[np.ndarray] = []  # of whole numbers whose name says that they could be identifiers
+        self.texts: dict[Any, list[int]] = {}  # how often a text is there, and its first row
+        self.has_more_texts = False
+
+    def add(self, column: pd.Series) -> None:
+        """Look at more cells; their index says which rows they are in."""
+        known = column.dropna()
+        if len(known) < len(column) and self.n_known == self.n_rows:
+            self.first_missing = int(column.index[column.isna().to_numpy().argmax()])
+        self.n_rows += len(column)
+        if column.dtype.kind not in "iu":
+            self.is_whole_type = False
+        if known.empty:
+            return
+        if not self.n_known:
+            self.first = known.iloc[0]
+        self.n_known += len(known)
+        kind = _tell_kind(column)
+        self.kinds.add(kind)
+        if kind == "number":
+            self._add_numbers(known)
+        elif kind != "date" and not self.has_more_texts:
+            self._add_texts(known)
+
+    def _add_numbers(self, known: pd.Series) -> None:
+        numbers = known.to_numpy(dtype="float64")
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            if not self.n_infinite:
+                self.first_infinite = int(known.index[infinite.argmax()])
+            self.n_infinite += int(infinite.sum())
+        self.is_whole = self.is_whole and _are_whole(numbers)
+        if self.counts_up and self.is_whole_type:
+            before = known.iloc[:1] - 1 if self._last is None else [self._last]
+            self.counts_up = bool((np.diff(np.concatenate([before, known])) == 1).all())
+            self._last = known.iloc[-1]
+        if self.is_whole_type and _names_rows(self.name):
+            self._values.append(known.to_numpy())
+
+    def _add_texts(self, known: pd.Series) -> None:
+        values = known.astype(object)
+        try:
+            index, texts = pd.factorize(values)
+        except TypeError:  # a list in a cell, say
+            index, texts = pd.factorize(values.map(str))
+        counts = np.bincount(index)
+        first = np.empty(len(counts), dtype=np.int64)
+        first[index[::-1]] = known.index.to_numpy()[::-1]
+        for text, count, row in zip(texts.tolist(), counts.tolist(), first.tolist(), strict=True):
+            self.texts.setdefault(text, [0, row])[0] += count
+        self.has_more_texts = self.most is not None and len(self.texts) > self.most
+
+    @property
+    def all_different(self) -> bool:
+        """Whether no two whole numbers are the same, if the name says that they could be identifiers."""
+        values = np.sort(np.concatenate(self._values)) if self._values else np.empty(0)
+        return len(values) == self.n_rows and bool((values[1:] != values[:-1]).all())
 
 
 def classify(column: pd.Series) -> Found:
     """Tell what a column holds."""
-    name, known = str(column.name), column.dropna()
-    if known.empty:
-        return Found(Kind.nothing, None)
-    if isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind == "b":
-        return Found(Kind.category, as_text(column))
-    if column.dtype.kind in "mM":
-        return Found(Kind.date, None, _show(known))
-    if column.dtype.kind in "iuf":
-        return _classify_numbers(column, known, name)
-    return _classify_text(column, known, name)
+    cells = Cells(str(column.name))
+    cells.add(column)
+    return _read_whole(judge(cells), column)
 
 
 def read_numbers(column: pd.Series, remedy: str = "") -> Found:
     """Read a column that is known to hold numbers: markers of missing values aside, any other text is a problem."""
+    cells = Cells(str(column.name))
+    cells.add(column)
+    return _read_whole(judge_numbers(cells, remedy), column)
+
+
+def _read_whole(found: Found, column: pd.Series) -> Found:
+    """Return what was found with the values of the column, if it can be used."""
+    return found._replace(values=found.read(column)) if found.is_used else found
+
+
+def judge(cells: Cells) -> Found:
+    """Tell what a column holds by its cells."""
+    if not cells.n_known:
+        return Found(Kind.nothing)
+    if cells.kinds <= {"category", "truth"}:
+        return judge_categories(cells)
+    if cells.kinds == {"date"}:
+        return Found(Kind.date, remark=_show(cells))
+    if cells.kinds == {"number"}:
+        return _judge_number_type(cells)
+    return _judge_texts(cells)
+
+
+def judge_categories(cells: Cells) -> Found:
+    """Take a column for categories."""
+    if cells.has_more_texts:
+        return Found(Kind.category, problem=_say_too_many(cells))
+    return Found(Kind.category, categories=tuple(sorted(map(str, cells.texts))))
+
+
+def judge_numbers(cells: Cells, remedy: str = "") -> Found:
+    """Take a column for numbers: markers of missing values aside, any other text is a problem."""
     remedy = remedy or (
-        f'correct it or leave the cell empty, say --categorical "{column.name}" if it holds categories, or --ignore '
-        f'"{column.name}"'
+        f'correct it or leave the cell empty, say --categorical "{cells.name}" if it holds categories, or --ignore '
+        f'"{cells.name}"'
     )
-    if column.dtype.kind in "iuf":
-        return Found(Kind.number, keep_whole(column), problem=_refuse_infinite(column))
-    if column.dtype.kind == "b":
-        return Found(Kind.number, column.astype("int64"))
-    values = column.astype(object)
-    markers = values.map(lambda value: isinstance(value, str) and value.strip() in MISSING_MARKERS).astype(bool)
-    too_large = values.map(_is_too_large).astype(bool)
-    numbers = pd.to_numeric(values.mask(markers | too_large), errors="coerce")
-    wrong = (numbers.isna() & values.notna() & ~markers).to_numpy()
-    if wrong.any():
-        return Found(Kind.number, None, problem=_say_wrong(column, wrong, too_large.to_numpy(), remedy))
+    if "text" not in cells.kinds and "category" not in cells.kinds:
+        dtype = "int64" if cells.kinds == {"truth"} else None
+        if cells.n_known < cells.n_rows and not cells.is_whole_type:
+            dtype = "Int64" if cells.is_whole else "float64"
+        return Found(Kind.number, dtype=dtype, problem=_refuse_infinite(cells))
+    if cells.has_more_texts:
+        return Found(Kind.number, problem=_say_too_many(cells))
+    return _judge_spelled_numbers(cells, remedy)
+
+
+def _judge_spelled_numbers(cells: Cells, remedy: str) -> Found:
+    """Take a column of text for numbers."""
+    texts = pd.Series(list(cells.texts), dtype=object)
+    counts, rows = np.array(list(cells.texts.values()), dtype=np.int64).reshape(-1, 2).T
+    markers = texts.map(_is_marker).to_numpy(dtype=bool)
+    too_large = texts.map(_is_too_large).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(texts.mask(markers | too_large), errors="coerce").to_numpy(dtype="float64")
+    wrong = np.flatnonzero(np.isnan(numbers) & ~markers)
+    if len(wrong):
+        first = wrong[rows[wrong].argmin()]
+        size = "of at most 308 digits " if too_large[first] else ""
+        n_wrong = int(counts[wrong].sum())
+        many = f" ({n_wrong:,} such cells)" if n_wrong > 1 else ""
+        return Found(Kind.number, problem=f'column "{cells.name}" holds "{_shorten(texts[first])}" in row '
+                     f"{rows[first] + 1}, where a number {size}belongs{many}: {remedy}")  # fmt: skip
     remark = ""
     if markers.any():
-        spelled = ", ".join(f'"{value}"' for value in sorted({str(value) for value in values[markers]}))
-        remark = f"{spelled} counts as missing in {int(markers.sum()):,} cells"
-    numbers = numbers.astype("float64")
-    return Found(Kind.number, keep_whole(numbers), remark, _refuse_infinite(numbers))
-
-
-def as_text(column: pd.Series) -> pd.Series:
-    """Return a column of categories as text, NaN where one is missing."""
-    values = column.astype(object)
-    return values.where(values.isna(), values.map(str)).astype("category")
-
-
-def keep_whole(column: pd.Series) -> pd.Series:
-    """Return numbers as whole ones where the column is of a whole type, or would be if nothing were missing."""
-    if column.dtype.kind in "iu" or not column.isna().any():
-        return column
-    known = column.dropna().to_numpy(dtype="float64")
-    is_whole = bool((np.abs(known) < 2.0**53).all() and (known == np.floor(known)).all())
-    return column.astype("Int64") if is_whole else column.astype("float64")
-
-
-def looks_like_identifiers(known: pd.Series) -> bool:
-    """Say whether the values of a text column name rows rather than categories: most of them differ."""
-    return known.nunique() > max(SURELY_CATEGORIES, MOST_DIFFERENT * len(known))
+        spelled = ", ".join(f'"{text}"' for text in sorted(map(str, texts[markers])))
+        remark = f"{spelled} counts as missing in {int(counts[markers].sum()):,} cells"
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        cells.n_infinite, cells.first_infinite = int(counts[infinite].sum()), int(rows[infinite].min())
+    is_missing = cells.n_known < cells.n_rows or bool(markers.any())
+    is_whole = is_missing and _are_whole(numbers[~markers])
+    return Found(Kind.number, None, remark, _refuse_infinite(cells), "Int64" if is_whole else "float64")
 
 
 def list_remarks(found: dict[str, Found]) -> Iterator[str]:
@@ -121,54 +238,80 @@ def list_remarks(found: dict[str, Found]) -> Iterator[str]:
             yield f'column "{name}": {column.remark}'
 
 
-def _classify_numbers(column: pd.Series, known: pd.Series, name: str) -> Found:
-    if column.dtype.kind in "iu" and len(known) == len(column) and known.is_unique and len(known) > 1:
-        counts_up = len(known) >= _COUNTING_ROWS and bool((known.diff().iloc[1:] == 1).all())
-        if counts_up or (len(known) > SURELY_CATEGORIES and _names_rows(name)):
-            return Found(Kind.identifier, None, _show(known))
-    return read_numbers(column)
+def _tell_kind(column: pd.Series) -> str:
+    """Tell what the type of a column says that it holds."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "category"
+    return {"b": "truth", "m": "date", "M": "date", "i": "number", "u": "number", "f": "number"}.get(
+        column.dtype.kind, "text"
+    )
 
 
-def _classify_text(column: pd.Series, known: pd.Series, name: str) -> Found:
-    text = known.map(str)
-    numbers = pd.to_numeric(text.where(~text.isin(MISSING_MARKERS)), errors="coerce").notna()
-    n_values = int((~text.isin(MISSING_MARKERS)).sum())
+def _judge_number_type(cells: Cells) -> Found:
+    """Tell whether a column of numbers only names its rows."""
+    if cells.is_whole_type and cells.n_known == cells.n_rows > 1:
+        counts_rows = cells.counts_up and cells.n_rows >= _COUNTING_ROWS
+        if counts_rows or (cells.n_rows > SURELY_CATEGORIES and _names_rows(cells.name) and cells.all_different):
+            return Found(Kind.identifier, remark=_show(cells))
+    return judge_numbers(cells)
+
+
+def _judge_texts(cells: Cells) -> Found:
+    """Tell what a column of text holds."""
+    values = pd.Series(list(cells.texts), dtype=object)
+    counts = np.array([count for count, _ in cells.texts.values()])
+    text = values.map(str)
+    is_value = ~text.isin(MISSING_MARKERS).to_numpy()
+    too_large = values.map(_is_too_large).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(text.where(is_value), errors="coerce").notna().to_numpy() | too_large
     # Older pandas reads whole numbers that are too large as text, and all others of the column with them.
-    is_text = bool(known.map(lambda value: isinstance(value, str)).all()) and not known.map(_is_too_large).any()
-    if n_values and numbers.sum() >= _MOSTLY_NUMBERS * n_values and not (is_text and numbers.all()):
-        return read_numbers(column)
-    if text.map(lambda value: _DATE.fullmatch(value) is not None).mean() >= _MOSTLY_DATES:
-        return Found(Kind.date, None, _show(text))
-    if looks_like_identifiers(text) or (_names_rows(name) and text.nunique() > SURELY_CATEGORIES):
-        return Found(Kind.identifier, None, _show(text))
-    return Found(Kind.category, as_text(column))
+    is_text = bool(values.map(lambda value: isinstance(value, str)).all()) and not too_large.any()
+    n_values = int(counts[is_value].sum())
+    if n_values and counts[numbers].sum() >= _MOSTLY_NUMBERS * n_values and not (is_text and numbers.all()):
+        return judge_numbers(cells)
+    dates = text.map(lambda value: _DATE.fullmatch(value) is not None).to_numpy(dtype=bool)
+    if counts[dates].sum() >= _MOSTLY_DATES * counts.sum():
+        return Found(Kind.date, remark=_show(cells))
+    n_different = text.nunique()
+    names_rows = _names_rows(cells.name) and n_different > SURELY_CATEGORIES
+    if names_rows or (
+        n_different > max(SURELY_CATEGORIES, MOST_DIFFERENT * cells.n_known) and not cells.has_more_texts
+    ):
+        return Found(Kind.identifier, remark=_show(cells))
+    return judge_categories(cells)
 
 
 def _names_rows(name: str) -> bool:
     return _NAMES_ROWS.fullmatch(name) is not None
 
 
-def _show(known: pd.Series) -> str:
-    return f"such as {_shorten(known.iloc[0])}"
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() in MISSING_MARKERS
 
 
-def _refuse_infinite(column: pd.Series) -> str:
-    infinite = np.isinf(column.to_numpy(dtype="float64", na_value=np.nan))
-    if not infinite.any():
+def _are_whole(numbers: np.ndarray) -> bool:
+    """Say whether numbers are whole, and so few digits long that a float tells them apart."""
+    return bool((np.abs(numbers) < 2.0**53).all() and (numbers == np.floor(numbers)).all())
+
+
+def _show(cells: Cells) -> str:
+    return f"such as {_shorten(cells.first)}"
+
+
+def _refuse_infinite(cells: Cells) -> str:
+    if not cells.n_infinite:
         return ""
-    first = int(infinite.argmax()) + 1
     return (
-        f'column "{column.name}" is infinite in {infinite.sum():,} of {len(column):,} rows, first in row {first}: '
-        f'replace these values, or say --ignore "{column.name}"'
+        f'column "{cells.name}" is infinite in {cells.n_infinite:,} of {cells.n_rows:,} rows, first in row '
+        f'{cells.first_infinite + 1}: replace these values, or say --ignore "{cells.name}"'
     )
 
 
-def _say_wrong(column: pd.Series, wrong: np.ndarray, too_large: np.ndarray, remedy: str) -> str:
-    row = int(wrong.argmax())
-    size = "of at most 308 digits " if too_large[row] else ""
-    many = f" ({wrong.sum():,} such cells)" if wrong.sum() > 1 else ""
-    shown = _shorten(column.iloc[row])
-    return f'column "{column.name}" holds "{shown}" in row {row + 1}, where a number {size}belongs{many}: {remedy}'
+def _say_too_many(cells: Cells) -> str:
+    return (
+        f'column "{cells.name}" holds more than {cells.most:,} different texts, more than are kept of a table that is '
+        f'read part after part: store it as numbers if it holds numbers, or leave it out with --ignore "{cells.name}"'
+    )
 
 
 def _is_too_large(value: Any) -> bool:

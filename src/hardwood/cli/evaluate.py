@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,16 +16,29 @@ from hardwood.cli.messages import (
     LOADING,
     console,
     explaining,
+    run_beside,
     run_with_notice,
     say_error,
     showing_progress,
 )
-from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
+from hardwood.cli.models import (
+    MODEL,
+    ModelColumns,
+    TrustPickle,
+    adopt_table,
+    open_rows,
+    read_model,
+    read_rows,
+    read_target,
+    stream_rows,
+)
+from hardwood.cli.streams import AsStream, choose_stream, make_stream, refuse_measured
 from hardwood.cli.tables import check_inputs, check_output, check_table_name, write_file, write_table
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
 
 if TYPE_CHECKING:
-    from hardwood import RobustnessReport, TreeEnsemble
+    from hardwood import RobustnessReport, ThreatModel, TreeEnsemble
+    from hardwood.table.batches import Batch
 
 _POINTS = 9
 _UP_TO = 2.0
@@ -62,7 +76,7 @@ Plot = Annotated[
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help=MODEL)],
-    data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz or .parquet.")],
+    data: Annotated[Path, typer.Argument(help="The rows to attack: .csv, .csv.gz, .parquet, or a folder of Parquet.")],
     *,
     target: Target,
     threat: Annotated[Path | None, typer.Option(metavar="FILE", help=THREAT)] = None,
@@ -78,6 +92,7 @@ def evaluate(
     output: Output = None,
     plot: Plot = None,
     trust_pickle: TrustPickle = False,
+    stream: AsStream = None,
 ) -> None:
     """Measure how a model fares under attack.
 
@@ -91,22 +106,19 @@ def evaluate(
     _check_files([model, data, *([threat] if threat else [])], output, plot)
     threat_model = read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
-    X, labels = read_rows(data, ensemble.schema, target)
-    ensemble = adopt_table(ensemble, X)
-    with explaining(f"evaluate {model} on {data}"):
-        threat_model = settle_threat(threat_model, ensemble, X)
-    assert labels is not None
-    y = read_target(labels, ensemble, data)
+    is_stream = choose_stream(data, stream)
+    ensemble, threat_model, X, y = (_open if is_stream else _read)(ensemble, threat_model, data, target)
     up_to = _UP_TO if curve is None and plot is not None else curve
     epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
-    has_ceiling = ceiling and not threat_model.rules and ensemble.classes is not None
+    has_ceiling = ceiling and not is_stream and not threat_model.rules and ensemble.classes is not None
     measure = partial(
         hardwood.evaluate, ensemble, threat=threat_model, ceiling=has_ceiling, ceiling_time_limit=ceiling_time_limit,
         distances=distances, n_jobs=jobs, positive_class=_find_label(positive_class, ensemble),
         decision_threshold=decision_threshold,
     )  # fmt: skip
     with explaining(f"evaluate {model} on {data}"):
-        run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
+        if not is_stream:
+            run_with_notice(lambda: measure(X.iloc[:1], y[:1], time_limit=0.0), LOADING)
         # In the main thread, where Ctrl-C arrives: the search itself has threads of its own.
         with showing_progress(*["Ceiling..."] * has_ceiling, "Attacking...", "Measuring...") as progress:
             report = measure(X, y, epsilons=epsilons, time_limit=time_limit, progress=progress)
@@ -115,6 +127,39 @@ def evaluate(
     if report.interrupted:
         say_error("interrupted: these are the figures of what had been decided by then")
         raise typer.Exit(130)
+
+
+def _read(
+    ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str
+) -> tuple[TreeEnsemble, ThreatModel, Any, Any]:
+    """Read a table: the model with its names, the threat in its numbers, its rows and their targets."""
+    X, labels = read_rows(data, ensemble.schema, target)
+    ensemble = adopt_table(ensemble, X)
+    with explaining(f"evaluate the model on {data}"):
+        threat = settle_threat(threat, ensemble, X)
+    assert labels is not None
+    return ensemble, threat, X, read_target(labels, ensemble, data)
+
+
+def _open(
+    ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str
+) -> tuple[TreeEnsemble, ThreatModel, Any, Any]:
+    """Open a table as a stream, which brings its targets; see `_read`."""
+    refuse_measured(threat, data)
+    if ensemble.classes is not None:
+        say_error("note: there is neither a ceiling nor a ROC AUC, which take all rows at once")
+    columns = ModelColumns(ensemble.schema, data, target)
+    tables = open_rows(data, ensemble.schema)
+    with explaining(f"read {data}"), showing_progress("Looking at the columns...") as progress:
+        run_beside(lambda: columns.look(tables.report_to(progress)))
+    rows = stream_rows(tables, columns)
+    adopted = adopt_table(ensemble, next(iter(rows)).X)
+
+    def read() -> Iterator[Batch]:
+        for batch in rows:
+            yield batch._replace(y=read_target(batch.y, adopted, data))
+
+    return adopted, threat, make_stream(data, read, rows.count_rows()), None
 
 
 def _find_label(spelled: str | None, ensemble: TreeEnsemble) -> Any:
@@ -143,7 +188,7 @@ def _check_files(inputs: list[Path], output: Path | None, plot: Path | None) -> 
         check_output(plot, inputs)
         with explaining(f"draw {plot}"):
             check_can_draw(plot)
-    check_inputs(inputs, data=inputs[1])
+    check_inputs(inputs, data=inputs[1], folder=True)
 
 
 def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name: str) -> None:

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardwood.cli.late import np, pd
-from hardwood.cli.learners import Learner, Task, fit_model
-from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
-from hardwood.cli.summary import describe_figures, print_summary
+from hardwood.cli.learners import Learner, Task, check_can_stream, fit_model
+from hardwood.cli.messages import (
+    CommandError,
+    explaining,
+    run_beside,
+    run_with_notice,
+    say_error,
+    showing_progress,
+)
+from hardwood.cli.streams import AsStream, choose_stream, open_stream, refuse_measured
+from hardwood.cli.summary import Figures, FittedModel, describe_figures, print_summary
 from hardwood.cli.tables import check_inputs, check_output, read_table, write_file
 from hardwood.cli.threat import check_threat_options, read_threat, resolve_words
-from hardwood.cli.training import Wanted, read_training_table
+from hardwood.cli.training import TrainingTable, Wanted, read_training_stream, read_training_table
+
+if TYPE_CHECKING:
+    from hardwood import ThreatModel
 
 
 class Criterion(StrEnum):
@@ -105,7 +115,7 @@ Ignore = Annotated[
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The training table: .csv, .csv.gz or .parquet.")],
+    data: Annotated[Path, typer.Argument(help="The training table: .csv, .csv.gz, .parquet, or a folder of Parquet.")],
     *,
     target: Target,
     output: Output,
@@ -130,6 +140,7 @@ def fit(
     rho: Rho = None,
     balanced: Balanced = False,
     jobs: Jobs = None,
+    stream: AsStream = None,
 ) -> None:
     """Fit a robust model to a table and save it.
 
@@ -141,14 +152,18 @@ def fit(
     """
     _check_files(data, threat, epsilon, output, target, ignore or [])
     threat_model = read_threat(threat, epsilon)
-    table = run_with_notice(lambda: read_table(data, categorical or []), f"Reading {data}...")
     is_regression = task is Task.regression
     wanted = Wanted(target, tuple(categorical or ()), tuple(numeric or ()), tuple(ignore or ()), is_regression)
-    X, y, remarks = read_training_table(table, data, wanted)
-    for remark in remarks:
+    is_stream = choose_stream(data, stream)
+    if is_stream:
+        check_can_stream(model, data)
+        _refuse_refinement(refine, data)
+        refuse_measured(threat_model, data)
+    table = _read(data, wanted, is_stream=is_stream)
+    for remark in table.remarks:
         say_error(f"note: {remark}")
     chosen = {
-        "attacking_classes": _labels(attacking_class, y, target),
+        "attacking_classes": _labels(attacking_class, table, target),
         "n_estimators": trees,
         "learning_rate": learning_rate,
         "rho": rho,
@@ -160,12 +175,15 @@ def fit(
         "min_impurity_decrease": min_impurity_decrease,
         "max_bins": None if max_bins is None else _read_max_bins(max_bins),
         "class_weight": "balanced" if balanced else None,
-        "refine": _choose_refinement(refine, X, y) if model is Learner.tree and not is_regression else refine,
+        "refine": _choose_refinement(refine, table) if model is Learner.tree and not is_regression else refine,
         "n_jobs": jobs,
     }
     with explaining(f"fit a model to {data}"):
-        fitted = run_with_notice(lambda: fit_model(model, task, threat_model, chosen, X, y), "Fitting...")
-        figures = run_with_notice(lambda: describe_figures(fitted), "Attacking the training rows...")
+        if is_stream:
+            fitted, figures = _fit_stream(model, task, threat_model, chosen, table)
+        else:
+            fitted = run_with_notice(lambda: fit_model(model, task, threat_model, chosen, table), "Fitting...")
+            figures = run_with_notice(lambda: describe_figures(fitted), "Attacking the training rows...")
     text = fitted.ensemble.to_json(threat=resolve_words(fitted.threat).to_toml())
     write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
     print_summary(fitted, figures, output)
@@ -176,11 +194,42 @@ def _read_max_bins(spelled: str) -> int | str:
     return int(spelled) if spelled.isdigit() else spelled
 
 
-def _choose_refinement(asked: Refinement | None, X: pd.DataFrame, y: np.ndarray) -> str | None:
+def _read(data: Path, wanted: Wanted, *, is_stream: bool) -> TrainingTable:
+    """Read the table, or look at its columns, part after part."""
+    if not is_stream:
+        table = run_with_notice(lambda: read_table(data, wanted.categorical), f"Reading {data}...")
+        return read_training_table(table, data, wanted)
+    tables = open_stream(data, wanted.categorical)
+    with explaining(f"read {data}"), showing_progress("Looking at the columns...") as progress:
+        return run_beside(lambda: read_training_stream(tables, data, wanted, progress))
+
+
+def _fit_stream(
+    model: Learner, task: Task, threat: ThreatModel, chosen: dict[str, Any], table: TrainingTable
+) -> tuple[FittedModel, Figures]:
+    """Fit a model to a stream, and say how far it is."""
+    with showing_progress("Choosing thresholds...", "Coding the rows...", "Growing...") as progress:
+        fitted = run_beside(lambda: fit_model(model, task, threat, chosen | {"progress": progress}, table))
+    with showing_progress("Attacking the training rows...") as progress:
+        return fitted, run_beside(lambda: describe_figures(fitted, progress))
+
+
+def _refuse_refinement(asked: Refinement | None, data: Path) -> None:
+    if asked not in (None, Refinement.none):
+        raise typer.BadParameter(
+            f"--refine {asked.value} needs the whole table in memory, and {data} is read part after part: say --refine "
+            "none, or refine a tree of some of the rows"
+        )
+
+
+def _choose_refinement(asked: Refinement | None, table: TrainingTable) -> str | None:
     """Return how the tree is refined: as the user says, or by a search where that can be had."""
     if asked is not None:
         return None if asked is Refinement.none else asked.value
-    can_search = len(np.unique(y)) == 2 and not X.isna().any(axis=None)
+    if table.is_stream:
+        say_error("note: the tree is not refined, which needs the whole table in memory")
+        return None
+    can_search = len(table.classes) == 2 and not table.X.isna().any(axis=None)
     return Refinement.search.value if can_search else None
 
 
@@ -195,14 +244,14 @@ def _check_files(
     check_output(output, inputs)
     if output.suffix.lower() != ".json":
         raise typer.BadParameter(f"--output: models are written as JSON, so the name must end in .json, got {output}")
-    check_inputs(inputs, data=data)
+    check_inputs(inputs, data=data, folder=True)
 
 
-def _labels(spelled: Sequence[str] | None, y: np.ndarray, target: str) -> list[Any] | None:
+def _labels(spelled: Sequence[str] | None, table: TrainingTable, target: str) -> list[Any] | None:
     """The class labels that the user typed, as they are in the table."""
     if not spelled:
         return None
-    by_spelling = {str(label): label for label in np.unique(y)}
+    by_spelling = {str(label): label for label in table.classes}
     for name in spelled:
         if name not in by_spelling:
             known = ", ".join(by_spelling)

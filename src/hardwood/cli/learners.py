@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 import hardwood
-from hardwood.cli.late import np, pd
+from hardwood.cli.late import np
 from hardwood.cli.messages import CommandError
 from hardwood.cli.summary import FittedModel
 
 if TYPE_CHECKING:
     from hardwood import ThreatModel
+    from hardwood.cli.training import TrainingTable
 
 
 class Task(StrEnum):
@@ -48,13 +50,23 @@ _NAMES = {
 _OF_THE_HARDENED = ("n_estimators", "max_depth", "learning_rate")
 
 
+def check_can_stream(learner: Learner, data: Path) -> None:
+    """Refuse a kind of model that needs the whole table."""
+    if learner in (Learner.treant, Learner.hardened):
+        raise typer.BadParameter(
+            f"--model {learner.value} needs the whole table in memory, and {data} is read part after part: choose "
+            "--model tree, forest or boosting, or fit it to some of the rows"
+        )
+
+
 def fit_model(
-    learner: Learner, task: Task, threat: ThreatModel, chosen: dict[str, Any], X: pd.DataFrame, y: np.ndarray
+    learner: Learner, task: Task, threat: ThreatModel, chosen: dict[str, Any], table: TrainingTable
 ) -> FittedModel:
     """Fit the model that the user asked for."""
+    X, y = table.X, table.y
     if learner is not Learner.hardened:
         estimator = make_estimator(learner, task, threat, chosen).fit(X, y)
-        return FittedModel(hardwood.as_ensemble(estimator), estimator, estimator.threat_, X, y)
+        return FittedModel(hardwood.as_ensemble(estimator), estimator, estimator.threat_, table)
     # XGBoost takes classes that are numbers from 0 on.
     labels, codes = np.unique(y, return_inverse=True)
     attacking = chosen["attacking_classes"] or threat.attacking_classes
@@ -62,7 +74,7 @@ def fit_model(
     chosen = chosen | {"attacking_classes": attacking and [code_of[label] for label in attacking]}
     estimator = make_estimator(learner, task, threat.replace(attacking_classes=None), chosen).fit(X, codes)
     settled = estimator.threat_.replace(attacking_classes=attacking)
-    return FittedModel(replace(hardwood.as_ensemble(estimator, X), classes=labels), estimator, settled, X, y)
+    return FittedModel(replace(hardwood.as_ensemble(estimator, X), classes=labels), estimator, settled, table)
 
 
 def make_estimator(learner: Learner, task: Task, threat: Any, chosen: dict[str, Any]) -> Any:

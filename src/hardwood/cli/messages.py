@@ -63,22 +63,39 @@ def explaining(task: str) -> Iterator[None]:
 def run_with_notice(work: Callable[[], Result], notice: str, *, patience: float = 0.7) -> Result:
     """Run `work`, showing `notice` if it takes longer than `patience` seconds.
 
-    The work is done in a thread. Compiled code does not look for signals, so in the main thread
-    Ctrl-C would have no effect before it returns.
+    The work is done in a thread; see `run_beside`.
     """
+    outcome = _start(work)
+    if not wait([outcome], timeout=patience).done:
+        with _shown(notice):
+            return _await(outcome)
+    return outcome.result()
+
+
+def run_beside(work: Callable[[], Result]) -> Result:
+    """Run `work` in a thread, and wait for it in this one.
+
+    Compiled code does not look for signals, so in the main thread Ctrl-C would have no effect before it returns.
+    """
+    return _await(_start(work))
+
+
+def _start(work: Callable[[], Result]) -> Future[Result]:
     outcome: Future[Result] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as error:  # it is raised again below, in the thread that waits
+        except BaseException as error:  # it is raised again in the thread that waits
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    if not wait([outcome], timeout=patience).done:
-        with _shown(notice):
-            while not outcome.done():
-                wait([outcome], timeout=0.2)  # a wait without end ignores Ctrl-C on Windows
+    return outcome
+
+
+def _await(outcome: Future[Result]) -> Result:
+    while not outcome.done():
+        wait([outcome], timeout=0.2)  # a wait without end ignores Ctrl-C on Windows
     return outcome.result()
 
 
@@ -107,7 +124,15 @@ class ProgressLines:
     @property
     def notice(self) -> str:
         """What is being done; the last notice stands for all further parts."""
-        return self._notices[min(max(self._part, 0), len(self._notices) - 1)]
+        return self._name(self._part)
+
+    @property
+    def following(self) -> str:
+        """What is done once this part is."""
+        return self._name(self._part + 1)
+
+    def _name(self, part: int) -> str:
+        return self._notices[min(max(part, 0), len(self._notices) - 1)]
 
     def begins_part(self, done: int, total: int) -> bool:
         """Take down how far it is, and say whether that is in another part than before."""
@@ -120,6 +145,8 @@ class ProgressLines:
 
     def describe(self) -> str:
         """Return a line for people."""
+        if not self._total:
+            return f"{self.notice} {self._done:,} so far"
         share = self._done / self._total
         gained = self._done - self._first
         if gained < 0.05 * self._total:
@@ -142,8 +169,10 @@ def showing_progress(*notices: str, patience: float = 0.7) -> Iterator[Callable[
 
             def move(done: int, total: int) -> None:
                 if lines.begins_part(done, total):
-                    bar.reset(task, total=total, description=escape(lines.notice))
+                    bar.reset(task, total=total or None, description=escape(lines.notice))
                 bar.update(task, completed=done)
+                if 0 < total <= done:  # nobody knows how long it takes until the next part counts its steps
+                    bar.reset(task, total=None, description=escape(lines.following))
 
             yield move
         return
@@ -153,7 +182,7 @@ def showing_progress(*notices: str, patience: float = 0.7) -> Iterator[Callable[
         nonlocal due
         lines.begins_part(done, total)
         now = time.monotonic()
-        if now >= due and 0 < done < total:
+        if now >= due and done > 0 and not 0 < total <= done:
             print(lines.describe(), file=sys.stderr, flush=True)
             due = now + _SECONDS_BETWEEN_LINES
 

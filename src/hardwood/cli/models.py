@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hardwood
-from hardwood.cli.columns import read_numbers
+from hardwood.cli.columns import Cells, Found, judge_numbers, read_numbers
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
-from hardwood.cli.tables import check_complete, check_has, read_table
+from hardwood.cli.streams import make_stream, open_stream
+from hardwood.cli.tables import check_has, read_table, say_missing
 
 if TYPE_CHECKING:
     from hardwood import TreeEnsemble
     from hardwood.table import Schema
+    from hardwood.table.batches import Batch, Stream
 
 MODEL = "A saved model: JSON of hardwood, JSON or UBJ of XGBoost, text of LightGBM; a pickle with --trust-pickle."
 # What XGBoost writes before a warning: the time of day and the place in its source.
@@ -72,18 +74,32 @@ def _load_pickle(path: Path) -> Any:
 
 def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
     """Read a table: the columns that a model was fitted on, and the one with the labels."""
-    names = schema.feature_names or ()
-    categorical = [name for name, labels in zip(names, schema.categories, strict=False) if labels is not None]
-    categorical += [name.replace("_", " ") for name in categorical]
-    table = run_with_notice(lambda: read_table(path, categorical), f"Reading {path}...")
-    labels = None
-    if target is not None:
-        check_has(table, [target], path)
-        if target in names:
-            raise CommandError(f'the model predicts from column "{target}", so it is not the target')
-        labels = table.pop(target)
-        check_complete(labels.to_frame(), path, "every row needs its class")
-    return _model_columns(table, schema, path), labels
+    table = run_with_notice(lambda: read_table(path, _list_categorical(schema)), f"Reading {path}...")
+    columns = ModelColumns(schema, path, target)
+    columns.add(table)
+    return columns.read(table)
+
+
+def stream_rows(tables: Stream, columns: ModelColumns) -> Stream:
+    """Return a stream of the columns that a model was fitted on, and of the labels, which have been looked at."""
+
+    def read() -> Iterator[Batch]:
+        for batch in tables:
+            X, labels = columns.read(batch.X)
+            yield batch._replace(X=X, y=labels)
+
+    return make_stream(columns.path, read, tables.count_rows())
+
+
+def open_rows(path: Path, schema: Schema) -> Stream:
+    """Open Parquet as a stream of tables, in which the categories of a model keep their spelling."""
+    return open_stream(path, _list_categorical(schema))
+
+
+def _list_categorical(schema: Schema) -> list[str]:
+    """Return the names that columns of categories may have in a table."""
+    names = [name for name, labels in zip(schema.feature_names or (), schema.categories, strict=False) if labels]
+    return names + [name.replace("_", " ") for name in names]
 
 
 def adopt_table(ensemble: TreeEnsemble, X: pd.DataFrame) -> TreeEnsemble:
@@ -94,38 +110,88 @@ def adopt_table(ensemble: TreeEnsemble, X: pd.DataFrame) -> TreeEnsemble:
         return hardwood.as_ensemble(ensemble, X)
 
 
-def _model_columns(table: pd.DataFrame, schema: Schema, path: Path) -> pd.DataFrame:
-    """The columns that the model was fitted on, in its order and with its categories, by their names in the table."""
-    if schema.feature_names is None:
-        if table.shape[1] != schema.n_features:
-            raise CommandError(
-                f"{path} has {table.shape[1]} columns to predict from, "
-                f"but the model was fitted on {schema.n_features} without names"
-            )
-        names = list(table.columns)
-    else:
+class ModelColumns:
+    """The columns of a table that a model was fitted on, in its order and with its categories, and that of the labels.
+
+    A table is looked at first, part after part, and then read.
+    """
+
+    def __init__(self, schema: Schema, path: Path, target: str | None) -> None:
+        self.path, self._schema, self._target = path, schema, target
+        self._names: list[str] = []  # in the table
+        self._cells: dict[str, Cells] = {}  # of columns in which something can be wrong
+
+    def add(self, table: pd.DataFrame) -> None:
+        """Look at some rows; their index says which."""
+        if not self._names:
+            self._names = self._match(table)
+            self._cells = {name: Cells(name) for name in [*([self._target] if self._target else []), *self._names]}
+        for name, cells in self._cells.items():
+            cells.add(table[name])
+
+    def look(self, tables: Stream) -> None:
+        """Look at all rows of a stream, and refuse what is wrong with them."""
+        for batch in tables:
+            self.add(batch.X)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse labels and values that are missing or infinite, and text where there should be numbers."""
+        if self._target is not None:
+            self._check_complete(self._target, "every row needs its class")
+        problems = [found.problem for found in map(self._judge, self._names) if found is not None and found.problem]
+        if problems:
+            raise CommandError(*(f"{self.path}: {problem}" for problem in problems))
+        if not self._schema.accepts_missing:
+            for name in self._names:
+                self._check_complete(name, "the model takes no missing values")
+
+    def read(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
+        """Return some rows as the model takes them, and their labels."""
+        self.check()
+        columns = {}
+        for name, labels in zip(self._names, self._schema.categories, strict=True):
+            found = self._judge(name)
+            if found is not None:
+                columns[name] = found.read(table[name])
+            else:
+                by_spelling = {str(label): label for label in labels or ()}
+                values = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
+                columns[name] = pd.Series(values, index=table.index)
+        return pd.DataFrame(columns), None if self._target is None else table[self._target]
+
+    def _judge(self, name: str) -> Found | None:
+        """Return what a column of numbers holds; None of one of categories."""
+        is_number = self._schema.categories[self._names.index(name)] is None
+        return judge_numbers(self._cells[name], "the model was fitted on numbers") if is_number else None
+
+    def _check_complete(self, name: str, reason: str) -> None:
+        cells = self._cells[name]
+        n_missing = cells.n_rows - cells.n_known
+        if n_missing:
+            raise CommandError(say_missing(name, self.path, n_missing, cells.n_rows, cells.first_missing, reason))
+
+    def _match(self, table: pd.DataFrame) -> list[str]:
+        """Return the columns of the model by their names in the table."""
+        schema, path = self._schema, self.path
+        if self._target is not None:
+            check_has(table, [self._target], path)
+            if self._target in (schema.feature_names or ()):
+                raise CommandError(f'the model predicts from column "{self._target}", so it is not the target')
+        names = [name for name in table.columns if name != self._target]
+        if schema.feature_names is None:
+            if len(names) != schema.n_features:
+                raise CommandError(
+                    f"{path} has {len(names)} columns to predict from, "
+                    f"but the model was fitted on {schema.n_features} without names"
+                )
+            return names
         # LightGBM writes an underscore for every space.
-        respelt = {name.replace(" ", "_"): name for name in table.columns} | {name: name for name in table.columns}
+        respelt = {name.replace(" ", "_"): name for name in names} | {name: name for name in names}
         missing = [name for name in schema.feature_names if name not in respelt]
         if missing:
             raise CommandError(f"{path} lacks columns of the model: {_list(missing)}")
-        names = [respelt[name] for name in schema.feature_names]
-    columns, problems = {}, []
-    for name, labels in zip(names, schema.categories, strict=True):
-        if labels is None:
-            found = read_numbers(table[name], "the model was fitted on numbers")
-            columns[name] = found.values
-            problems += [f"{path}: {found.problem}"] if found.problem else []
-        else:
-            by_spelling = {str(label): label for label in labels}
-            values = [value if pd.isna(value) else by_spelling.get(str(value), value) for value in table[name]]
-            columns[name] = pd.Series(values, index=table.index)
-    if problems:
-        raise CommandError(*problems)
-    chosen = pd.DataFrame(columns)
-    if not schema.accepts_missing:
-        check_complete(chosen, path)
-    return chosen
+        return [respelt[name] for name in schema.feature_names]
 
 
 def _list(names: Collection[str]) -> str:

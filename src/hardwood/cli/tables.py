@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,9 +22,9 @@ from hardwood.cli.messages import CommandError, explaining, say_error
 from hardwood.files import write_whole
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".txt")
-_PARQUET = (".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
 _PARQUET_BEGINS = b"PAR1"
-_WRITTEN = (".csv", ".csv.gz", *_PARQUET)
+_WRITTEN = (".csv", ".csv.gz", *PARQUET)
 
 # Only what cannot be anything else: "NA" and "None" are labels in many tables.
 _MISSING = ["", "NaN", "nan"]
@@ -30,7 +32,7 @@ _MISSING = ["", "NaN", "nan"]
 
 def is_table_name(path: Path) -> bool:
     """Whether the name of the file says which kind of table it holds."""
-    return path.name.lower().endswith(_CSV + _PARQUET)
+    return path.name.lower().endswith(_CSV + PARQUET)
 
 
 def check_table_name(output: Path) -> None:
@@ -39,10 +41,10 @@ def check_table_name(output: Path) -> None:
         raise typer.BadParameter(f"--output must end in one of {' '.join(_WRITTEN)}, got {output}")
 
 
-def check_inputs(paths: Collection[Path], *, data: Path | None = None) -> None:
+def check_inputs(paths: Collection[Path], *, data: Path | None = None, folder: bool = False) -> None:
     """Before anything is imported or read: refuse files that are not there or that hold nothing.
 
-    `data` is the table among them, which may come from standard input.
+    `data` is the table among them, which may come from standard input and, if `folder` says so, be a folder of Parquet.
     """
     for path in paths:
         with explaining(f"read {path}"):
@@ -52,6 +54,10 @@ def check_inputs(paths: Collection[Path], *, data: Path | None = None) -> None:
                 continue
             if not path.exists():
                 raise CommandError(f"{path} does not exist")
+            if folder and path == data and path.is_dir():
+                if not any(file.name.lower().endswith(PARQUET) for file in path.rglob("*")):
+                    raise CommandError(f"{path} is a folder without Parquet files ({' '.join(PARQUET)})")
+                continue
             if not path.is_file():
                 raise CommandError(f"{path} is not a file")
             if path.stat().st_size == 0:
@@ -71,10 +77,10 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
             path = Path("standard input")
             table = _read_piped(path, io.BytesIO(sys.stdin.buffer.read()), text_columns)
         elif not is_table_name(path):
-            raise CommandError(f"{path} is no table: its name must end in one of {' '.join(_CSV + _PARQUET)}")
+            raise CommandError(f"{path} is no table: its name must end in one of {' '.join(_CSV + PARQUET)}")
         else:
             with path.open("rb") as source:
-                read = _read_parquet if path.name.lower().endswith(_PARQUET) else _read_csv
+                read = _read_parquet if path.name.lower().endswith(PARQUET) else _read_csv
                 table = read(path, source, text_columns)
     if table.empty:
         raise CommandError(f"{path} has column names but no rows")
@@ -103,7 +109,7 @@ def _read_csv(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd
         # pandas renames repeated columns, so they have to be found in a look at the header alone.
         source.seek(0)
         header = pd.read_csv(source, header=None, nrows=1, dtype=str, **layout)
-        _check_names(path, header.iloc[0].tolist())
+        check_names(path, header.iloc[0].tolist())
         source.seek(0)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -128,14 +134,20 @@ def _read_csv(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd
 def _read_parquet(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd.DataFrame:
     table = pd.read_parquet(source).reset_index(drop=True)
     table.columns = table.columns.map(str)
-    _check_names(path, table.columns.tolist())
+    check_names(path, table.columns.tolist())
+    return spell_columns(table, text_columns)
+
+
+def spell_columns(table: pd.DataFrame, text_columns: Collection[str]) -> pd.DataFrame:
+    """Return a table with some columns as text, missing where nothing stands."""
     for name in set(text_columns) & set(table.columns):
         known = table[name].notna()
         table[name] = table[name].astype(object).where(known).map(str, na_action="ignore")
     return table
 
 
-def _check_names(path: Path, names: Sequence[str]) -> None:
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns without a name, and names that two columns have."""
     seen: set[str] = set()
     for position, name in enumerate(names):
         if not name and position > 0:  # the first is often an index that was written along
@@ -158,15 +170,12 @@ def explain_absence(table: pd.DataFrame, name: str, path: Path) -> str:
     return f'{path} has no column "{name}"; it has {", ".join(known)}'
 
 
-def check_complete(table: pd.DataFrame, path: Path, reason: str = "the model takes no missing values") -> None:
-    """Refuse missing values, naming the first, and say why."""
-    for name, column in table.items():
-        missing = column.isna().to_numpy()
-        if missing.any():
-            raise CommandError(
-                f'column "{name}" of {path} has no value in {missing.sum()} of {len(missing)} rows, first in row '
-                f"{missing.argmax() + 1}: {reason}, so fill them in or drop those rows"
-            )
+def say_missing(name: str, path: Path, n_missing: int, n_rows: int, first: int, reason: str) -> str:
+    """Say that cells of a column are missing, the first in row `first` from 0, and why that will not do."""
+    return (
+        f'column "{name}" of {path} has no value in {n_missing} of {n_rows} rows, first in row {first + 1}: {reason}, '
+        "so fill them in or drop those rows"
+    )
 
 
 def check_output(path: Path, inputs: Collection[Path]) -> None:
@@ -193,6 +202,32 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write CSV, compressed CSV or Parquet, as the name of the file says."""
-    is_parquet = path.name.lower().endswith(_PARQUET)
+    is_parquet = path.name.lower().endswith(PARQUET)
     write = table.to_parquet if is_parquet else table.to_csv
     write_file(path, lambda draft: write(draft, index=False))
+
+
+def write_parts(parts: Iterable[pd.DataFrame], path: Path) -> None:
+    """Write a table part after part: CSV, compressed CSV or Parquet, whole or not at all."""
+    write = _write_parquet_parts if path.name.lower().endswith(PARQUET) else _write_csv_parts
+    write_file(path, lambda draft: write(parts, draft))
+
+
+def _write_csv_parts(parts: Iterable[pd.DataFrame], draft: Path) -> None:
+    is_packed = draft.name.lower().endswith(".gz")
+    with (gzip.open if is_packed else open)(draft, "wt", encoding="utf-8", newline="") as file:
+        for number, part in enumerate(parts):
+            part.to_csv(file, index=False, header=number == 0)
+
+
+def _write_parquet_parts(parts: Iterable[pd.DataFrame], draft: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    with ExitStack() as stack:
+        writer = None
+        for part in parts:
+            table = pyarrow.Table.from_pandas(part, preserve_index=False)
+            if writer is None:
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(draft, table.schema))
+            writer.write_table(table)
