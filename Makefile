@@ -17,7 +17,7 @@ INTERPRETED := tests/grow/test_boosting.py::test_every_split_is_the_best \
     tests/threat/test_attack_rules.py::TestMeaning \
     -k "not (scikit_learn or large or threads or fresh_process or paper)"
 
-.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream clean
+.PHONY: demo reproduce test test-versions $(VERSIONS:%=test-%) test-interpreted fuzz lint bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream bench-scale bench-dask-peers bench-lost-worker clean
 
 demo: .venv/.user
 	$(BIN)/hardwood demo
@@ -26,8 +26,8 @@ reproduce: .venv/.user
 	$(BIN)/hardwood reproduce
 
 test: .venv/.dev
-	$(BIN)/python -m hardwood.warm
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m hardwood.warm --jobs 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-versions: $(VERSIONS:%=test-%)
 
@@ -41,8 +41,8 @@ $(VERSIONS:%=test-%): test-%:
 	$$environment/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager \
 	    $(if $(findstring oldest,$*),--constraint tests/oldest.txt) --editable '.[dev]'; \
 	echo "$@: $$($$environment/bin/python --version) with the $(lastword $(subst -, ,$*)) releases"; \
-	$$environment/bin/python -m hardwood.warm; \
-	$$environment/bin/python -m pytest -n 2
+	$$environment/bin/python -m hardwood.warm --jobs 2; \
+	$$environment/bin/python -m pytest -n 2 --dist loadgroup
 
 # The kernels as plain Python: which of their lines tests reach, and every index checked. Few examples, small tables.
 test-interpreted: .venv/.dev
@@ -57,7 +57,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream: bench-%: .venv/.bench
+bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream bench-scale bench-dask-peers bench-lost-worker: bench-%: .venv/.bench
 	$(BIN)/python benchmarks/$(subst -,_,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:

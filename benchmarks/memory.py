@@ -32,7 +32,14 @@ LARGE, LARGE_BAR = (10_000_000, 20), 1.0
 
 
 def peak_resident_bytes() -> int:
-    """Return the largest resident size so far; macOS counts in bytes, Linux in kilobytes."""
+    """Return the largest resident size so far.
+
+    On Linux getrusage remembers how large the process was that started this one, so the kernel is asked another way;
+    elsewhere, macOS counts in bytes, others in kilobytes.
+    """
+    with contextlib.suppress(OSError):
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
