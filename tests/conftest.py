@@ -12,7 +12,8 @@ from hypothesis import settings
 from hardwood import RobustTreeClassifier, TreeEnsemble
 
 # The same examples in every run, however slow the machine: a red test is always a reason to look.
-settings.register_profile("hardwood", derandomize=True, deadline=None)
+# As many examples as fit in a suite of some minutes.
+settings.register_profile("hardwood", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("hardwood")
 # Other examples in every run: `make fuzz`.
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
@@ -29,7 +30,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try few examples where kernels are interpreted, which takes a hundred times as long."""
+    """Have files that compile functions of their own run in one process, which compiles them once.
+
+    Try few examples where kernels are interpreted, which takes a hundred times as long.
+    """
+    for item in items:
+        if any(hasattr(value, "py_func") for value in vars(item.module).values()):
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
     if IS_INTERPRETED:
         for test in {item.function for item in items if hasattr(item.function, "hypothesis")}:
             usual = getattr(test, "_hypothesis_internal_use_settings", settings())

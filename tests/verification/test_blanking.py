@@ -50,7 +50,7 @@ def assert_like_enumeration(case: Case, norm: float, weight: np.ndarray, method:
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=150)
+    @settings(max_examples=100)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_one_tree(self, seed: int, norm: float) -> None:
         case = random_case(seed, 1, max_depth=4, n_rows=6, missing=True, hides=True)

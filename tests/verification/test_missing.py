@@ -37,7 +37,7 @@ def assert_stays_missing(rows: np.ndarray, examples: np.ndarray) -> None:
 
 
 class TestOneTree:
-    @settings(max_examples=200)
+    @settings(max_examples=100)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_every_leaf_tried(self, seed: int, norm: float) -> None:
         """Among them leaves that no number gets to, because splits contradict each other, but a missing value does."""

@@ -69,7 +69,7 @@ def list_examples(case: Case, reach: Reach, targets: dict[int, list[int]], row: 
     return points[[attacking.predict(case.trees, point) in wanted for point in points]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, None]), st.booleans(), st.booleans())
 def test_decisions(seed: int, n_trees: int | None, missing: bool, hides: bool) -> None:
     case, reach, targets = targeted_case(seed, n_trees, missing=missing, hides=missing and hides)
