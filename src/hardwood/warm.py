@@ -5,7 +5,7 @@
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import product
@@ -261,6 +261,10 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
 )
 
 
+# Kinds of work that compile much of the same, which one process does once.
+_TOGETHER = (("levels", "many classes", "missing values", "missing categories"), ("ensembles", "heuristic"))
+
+
 def warm_up(*work: str) -> None:
     """Compile what some kinds of work need, or load it if it has been compiled before.
 
@@ -284,6 +288,18 @@ def warm_up(*work: str) -> None:
         WORK[name]()
 
 
+def _share_out(work: Iterable[str]) -> list[list[str]]:
+    """Return what processes can do side by side, the most first."""
+    wanted = list(work)
+    groups = [[name for name in group if name in wanted] for group in _TOGETHER]
+    rest = [name for name in wanted if not any(name in group for group in _TOGETHER)]
+    return [group for group in groups if group] + [[name] for name in rest]
+
+
+def _warm_up_all(work: list[str]) -> None:
+    warm_up(*work)
+
+
 def main() -> None:
     """Compile what the command line names, or everything."""
     parser = argparse.ArgumentParser(prog="python -m hardwood.warm", description="Compile hardwood's kernels.")
@@ -295,7 +311,7 @@ def main() -> None:
             warm_up(*arguments.work)
         else:
             with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as processes:
-                list(processes.map(warm_up, arguments.work or WORK))
+                list(processes.map(_warm_up_all, _share_out(arguments.work or WORK)))
     except ValueError as error:
         parser.error(str(error))
 

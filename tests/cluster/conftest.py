@@ -1,9 +1,8 @@
-"""A cluster of real processes, shared by the tests of a file; one process of pytest runs those of this folder."""
+"""A cluster of real processes, shared by the tests of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,6 @@ class KilledWorkersCluster(distributed.LocalCluster):
     def _update_worker_status(self, op: str, msg: Any) -> None:
         if op != "remove" or msg in self.scheduler_info["workers"]:
             super()._update_worker_status(op, msg)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run the tests of this folder, one after another: a cluster costs time while nobody uses it."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.fixture(scope="module")
