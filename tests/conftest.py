@@ -12,8 +12,8 @@ from hypothesis import settings
 from hardwood import RobustTreeClassifier, TreeEnsemble
 
 # The same examples in every run, however slow the machine: a red test is always a reason to look.
-# As many examples as fit in a suite of some minutes.
-settings.register_profile("hardwood", derandomize=True, deadline=None, max_examples=60)
+# Fewer examples than hypothesis tries by default, so that the suite takes some minutes.
+settings.register_profile("hardwood", derandomize=True, deadline=None, max_examples=40)
 settings.load_profile("hardwood")
 # Other examples in every run: `make fuzz`.
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:hardwood\._kernels")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one process run the tests of a file, so that what these compile and share is made once.
 

@@ -70,7 +70,7 @@ def check_against_oracle(
 
 
 class TestAgainstBruteForce:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS), st.booleans())
     def test_every_leaf_tried(self, seed: int, norm: float, weighted: bool) -> None:
         """Random trees with contradictions and ties, every form of threat, rows at the thresholds and beside them."""

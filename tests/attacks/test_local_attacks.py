@@ -41,7 +41,7 @@ def forest() -> tuple[RandomForestClassifier, np.ndarray, np.ndarray]:
 
 
 class TestCoordinate:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS)
     def test_same_as_trying_every_value(self, seed: int) -> None:
         trees, rows, label, threat = exact_case(seed)
@@ -106,7 +106,7 @@ class TestLowest:
 
 
 class TestHeuristic:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_examples_are_examples_and_never_too_near(self, seed: int, norm: float) -> None:
         """`attack` checks reach and class by itself; the distance is held against every cell in reach."""

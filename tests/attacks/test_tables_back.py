@@ -181,7 +181,7 @@ class TestTypes:
         assert witness.dtypes.tolist() == X.dtypes.tolist()
         assert model.predict(witness).tolist() == [1.0, 0.0]
 
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32 - 1), st.sampled_from(["pandas", "nullable", "polars"]))
     def test_every_example_remains_one(self, seed: int, kind: str) -> None:
         """Predicted again on the table that came back, and within reach of the one that was given."""

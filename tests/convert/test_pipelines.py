@@ -296,7 +296,7 @@ def test_thresholds_outside_of_a_clipped_range() -> None:
             assert as_ensemble(model).predict(rows).tolist() == model.predict(rows).tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(shift=st.floats(-1e6, 1e6), scale=st.floats(1e-6, 1e6), bound=st.floats(-1e9, 1e9), clip=st.booleans())
 @example(shift=0.0, scale=1e-6, bound=1e9, clip=False)
 @example(shift=0.1, scale=0.3, bound=0.0, clip=True)

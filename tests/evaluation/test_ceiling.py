@@ -67,7 +67,7 @@ def find_one(rows: np.ndarray, label: np.ndarray, reach: Reach, **options: Any) 
 
 
 class TestExact:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     def test_with_two_classes_it_is_what_the_best_classifier_gets(self, seed: int) -> None:
         rows, label, schema, threat = random_table(seed, 2)
@@ -84,7 +84,7 @@ class TestExact:
         bound = conflicts.matching_bound(rows, label, reach) / len(rows)
         assert find_one(rows, label, reach) == (bound, bound)
 
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32), st.sampled_from([3, 4]))
     def test_with_more_classes_it_is_a_bound(self, seed: int, n_classes: int) -> None:
         rows, label, schema, threat = random_table(seed, n_classes)
@@ -136,7 +136,7 @@ class TestExact:
 
 
 class TestIntervals:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.integers(0, 12), st.sampled_from([1, 7, 40]))
     def test_wherever_the_work_stops_the_ceiling_is_between(
         self, seed: int, n_classes: int, steps: int, step: int

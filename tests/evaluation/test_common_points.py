@@ -37,7 +37,7 @@ def list_reachable(matrix: np.ndarray, label: np.ndarray, reach: Reach, threat: 
     return np.array(rows)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_all_points_are_tried(seed: int) -> None:
     """Of whole numbers and categories there are few points, so that it is known which rows can meet."""

@@ -72,7 +72,7 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, draw(st.none() | weight)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems())
 def test_bins_for_all_ends_are_the_exact_tree(problem: tuple) -> None:
     assert_same_tree(*grow_both(*problem))

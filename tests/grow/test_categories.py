@@ -57,7 +57,7 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, weight
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems())
 def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
     """All partitions of all features in all nodes, also where ancestors have closed some categories."""

@@ -42,7 +42,7 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, draw(st.none() | weight) if attacker == "chen" else None
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems())
 def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
     check_chen(*problem)

@@ -53,7 +53,7 @@ def grow(
     return tree
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems())
 def test_two_classes_are_the_exact_tree(problem: tuple) -> None:
     model, X, y, weight = problem

@@ -15,7 +15,7 @@ from hardwood.table import Schema
 from reference.growing import check_fit, check_weights, samples_of
 from strategies import arrays
 
-many_examples = settings(max_examples=100)
+many_examples = settings(max_examples=60)
 CRITERIA = ["gini", "entropy", "error"]
 
 

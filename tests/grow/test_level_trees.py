@@ -171,7 +171,7 @@ def problems(draw: st.DrawFn) -> tuple:
     return model, X, y, weight
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems(), st.integers(1, 8), st.integers(0, 99))
 def test_trees_do_not_depend_on_the_cut(problem: tuple, n_blocks: int, seed: int) -> None:
     table = Table(*problem)

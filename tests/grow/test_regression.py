@@ -39,7 +39,7 @@ def draw_table(seed: int, n_rows: int, n_features: int = 2) -> tuple[np.ndarray,
     return X, np.round(y, 1) if generator.random() < 0.3 else y
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(SEEDS, st.integers(2, 24), st.sampled_from(CRITERIA), st.sampled_from([0.0, 0.05, 0.1, 0.3]))
 def test_every_split_is_the_best_there_is(seed: int, n_rows: int, criterion: str, epsilon: float) -> None:
     X, y = draw_table(seed, n_rows)
@@ -271,7 +271,7 @@ class TestBins:
 
 
 class TestMissing:
-    @settings(max_examples=80)
+    @settings(max_examples=60)
     @given(SEEDS, st.integers(2, 24), st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([1.0, 0.5]))
     def test_every_split_is_the_best_there_is(self, seed: int, n_rows: int, epsilon: float, rho: float) -> None:
         """With missing values on either side, and of those that part them from the others."""

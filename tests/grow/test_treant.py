@@ -56,7 +56,7 @@ def test_scikit_learn(estimator: Any, check: Any) -> None:
 
 class TestSplits:
     @given(SEEDS, st.sampled_from(["squared", "log"]))
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     def test_the_closed_form(self, seed: int, kind: str) -> None:
         """No pair of values on a fine grid is better, and the loss is what an attacker would make of these values."""
         generator = np.random.default_rng(seed)

@@ -32,7 +32,7 @@ def random_samples(seed: int, depth: int) -> Samples:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_two_levels_equal_trying_all_trees(seed, depth):
     samples = random_samples(seed, depth)
     best = find_optimum(samples, depth)
@@ -41,7 +41,7 @@ def test_two_levels_equal_trying_all_trees(seed, depth):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_three_levels_are_bounded_from_both_sides(seed):
     samples = random_samples(seed, 3)
     best = find_optimum(samples, 3)

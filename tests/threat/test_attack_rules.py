@@ -155,7 +155,7 @@ class TestWords:
 
 class TestMeaning:
     @given(st.lists(rules_for(0), min_size=1, max_size=3), GRID, st.sampled_from([0, 0.5, 1, 2.5, 3]), st.booleans())
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     def test_pieces_are_what_rules_make(
         self, rules: list[AttackRule], value: float, budget: float, repeat: bool
     ) -> None:

@@ -50,14 +50,14 @@ def assert_like_enumeration(case: Case, norm: float, weight: np.ndarray, method:
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_one_tree(self, seed: int, norm: float) -> None:
         case = random_case(seed, 1, max_depth=4, n_rows=6, missing=True, hides=True)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], case.trees.schema.n_features)
         assert_like_enumeration(case, norm, weight)
 
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_several_trees(self, seed: int, norm: float) -> None:
         case = random_case(seed, max_depth=3, missing=True, hides=True)
@@ -84,7 +84,7 @@ class TestAgainstEnumeration:
         )  # fmt: skip
         assert_like_enumeration(Case(trees, rows, label, words), np.inf, np.ones(trees.schema.n_features))
 
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS)
     def test_regressions(self, seed: int) -> None:
         case = random_case(seed, int(seed % 3) + 1, missing=True, hides=True, link="value")
@@ -97,7 +97,7 @@ class TestAgainstEnumeration:
             np.testing.assert_allclose(certificate.lower[k], output.min(), atol=rounding)
             np.testing.assert_allclose(certificate.upper[k], output.max(), atol=rounding)
 
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(SEEDS)
     def test_reachable_leaves(self, seed: int) -> None:
         case = random_case(seed, 2, max_depth=4, missing=True, hides=True)

@@ -94,7 +94,7 @@ class Asked:
         return attacking.distance(point, self.row, self.trees.schema, self.norm, self.weight.tolist())
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_no_example_is_taken_off_the_box(seed: int) -> None:
     asked = Asked(seed, np.inf)

@@ -94,13 +94,13 @@ def check_case(case: Case, methods: tuple[str, ...] = ("search",)) -> None:
                     assert list_affordable(case, row, found.example).all()
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), missing=st.booleans())
 def test_one_tree_answers_as_if_every_point_was_tried(seed: int, missing: bool) -> None:
     check_case(make_case(seed, 1, missing=missing))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), missing=st.booleans())
 def test_several_trees_answer_as_if_every_point_was_tried(seed: int, missing: bool) -> None:
     check_case(make_case(seed, None, missing=missing))

@@ -41,7 +41,7 @@ def search_rows(tree: TreeEnsemble, reach: Reach) -> search.RowSearch:
     return search.RowSearch(tree, reach, np.ones(tree.schema.n_features), np.inf)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(SEEDS)
 def test_verdicts_margins_and_witnesses(seed: int) -> None:
     tree, rows, class_index, reach = ask_one_tree(seed)
@@ -71,7 +71,7 @@ def test_verdicts_margins_and_witnesses(seed: int) -> None:
             np.testing.assert_array_equal(witness, np.array(nearest))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(SEEDS, st.sampled_from([1, -1]))
 def test_extremes_of_regressions(seed: int, sign: int) -> None:
     tree, rows, class_index, reach = ask_one_tree(seed, "value")

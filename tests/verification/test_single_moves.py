@@ -80,7 +80,7 @@ class Told:
         return float(sum(np.diff(self.trees.value[np.unique(of_tree), :2]).max() for of_tree in leaves.T))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_trees_of_all_kinds(seed: int, everywhere: bool, missing: bool) -> None:
     """With categories, missing values, and splits that contradict each other."""

@@ -69,7 +69,7 @@ def list_examples(case: Case, reach: Reach, targets: dict[int, list[int]], row: 
     return points[[attacking.predict(case.trees, point) in wanted for point in points]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, None]), st.booleans(), st.booleans())
 def test_decisions(seed: int, n_trees: int | None, missing: bool, hides: bool) -> None:
     case, reach, targets = targeted_case(seed, n_trees, missing=missing, hides=missing and hides)
@@ -84,7 +84,7 @@ def test_decisions(seed: int, n_trees: int | None, missing: bool, hides: bool) -
         assert answers.lower[row] <= answers.upper[row]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, None]), st.sampled_from([np.inf, 2, 1, 0]))
 def test_nearest_examples(seed: int, n_trees: int | None, norm: float) -> None:
     case, reach, targets = targeted_case(seed, n_trees)

@@ -66,7 +66,7 @@ def check_distances(seed: int, norm: float, search_settings: SearchSettings = SE
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     @example(256)
     def test_decisions(self, seed: int) -> None:
