@@ -25,9 +25,10 @@ demo: .venv/.user
 reproduce: .venv/.user
 	$(BIN)/hardwood reproduce
 
+# One process runs the tests of a file, so that what these compile and share is made once.
 test: .venv/.dev
 	$(BIN)/python -m hardwood.warm --jobs 2
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-versions: $(VERSIONS:%=test-%)
 
@@ -42,7 +43,7 @@ $(VERSIONS:%=test-%): test-%:
 	    $(if $(findstring oldest,$*),--constraint tests/oldest.txt) --editable '.[dev]'; \
 	echo "$@: $$($$environment/bin/python --version) with the $(lastword $(subst -, ,$*)) releases"; \
 	$$environment/bin/python -m hardwood.warm --jobs 2; \
-	$$environment/bin/python -m pytest -n 2 --dist loadgroup
+	$$environment/bin/python -m pytest -n 2 --dist loadfile
 
 # The kernels as plain Python: which of their lines tests reach, and every index checked. Few examples, small tables.
 test-interpreted: .venv/.dev

@@ -23,27 +23,14 @@ settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=T
 IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 
-# Files that compile forms of the same kernels, which no other file needs: one process runs them all. One process also
-# runs the tests of the folder `cluster`, because a cluster costs time while nobody uses it.
-GROUPS = dict.fromkeys(["test_general.py", "test_general_levels.py", "test_missing_splits.py"], "general grower")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Let interpreted kernels overflow and divide by zero in silence, as compiled ones do."""
     if IS_INTERPRETED:
         config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:hardwood\._kernels")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run the tests of a file, so that what these compile and share is made once.
-
-    Try few examples where kernels are interpreted, which takes a hundred times as long.
-    """
-    for item in items:
-        name = item.path.name
-        group = "cluster" if item.path.parent.name == "cluster" else GROUPS.get(name, name)
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Try few examples where kernels are interpreted, which takes a hundred times as long."""
     if IS_INTERPRETED:
         for test in {item.function for item in items if hasattr(item.function, "hypothesis")}:
             usual = getattr(test, "_hypothesis_internal_use_settings", settings())

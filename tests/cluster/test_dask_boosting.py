@@ -69,6 +69,16 @@ def test_numbers(client: Any, weighted: bool) -> None:
     predicted = fitted.predict(dX)
     assert predicted.dtype == np.float64
     np.testing.assert_array_equal(predicted.compute(), expected.predict(X))
+    assert fitted.score(dX, *rest) == pytest.approx(expected.score(X, y, *own), rel=1e-12)
+
+
+def test_score_of_numbers_that_are_all_the_same(client: Any) -> None:
+    """Where nothing varies R² is 1 if all is predicted, else 0, as scikit-learn has it."""
+    X, _, _ = make_table()
+    dX, dy = cut(3, X, np.ones(len(X)))
+    fitted = DaskRobustBoostingRegressor(**FEW).fit(dX, dy)
+    assert fitted.score(dX, dy) == fitted.to_local().score(X, np.ones(len(X))) == 1.0
+    assert fitted.score(dX, dy + 1.0) == fitted.to_local().score(X, np.full(len(X), 2.0)) == 0.0
 
 
 def test_losing_a_worker(client: Any) -> None:

@@ -18,6 +18,7 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
+from dask import delayed  # noqa: E402
 from dask_tables import N_ROWS, cut, cut_frame, kill_a_worker, make_frame, make_table  # noqa: E402
 
 from hardwood import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier  # noqa: E402
@@ -254,6 +255,27 @@ class TestModel:
         with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
             DaskRobustTreeClassifier(depth=3)
 
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_score(self, fitted: DaskRobustTreeClassifier, weighted: bool) -> None:
+        X, y, weight = make_table()
+        labels = np.where(y == 1, "yes", "no")
+        dX, dy, dw = cut(3, X, labels, weight)
+        expected = fitted.to_local().score(X, labels, weight if weighted else None)
+        assert fitted.score(X, labels, weight if weighted else None) == expected
+        assert fitted.score(dX, dy, dw if weighted else None) == pytest.approx(expected, rel=1e-12)
+        frame = pd.DataFrame(X).assign(label=labels, weight=weight)
+        frame.columns = frame.columns.map(str)
+        model = DaskRobustTreeClassifier(**TREE).fit(dd.from_pandas(frame, npartitions=2), "label", "weight")
+        alone = dd.from_pandas(frame.drop(columns="weight"), npartitions=4)
+        alone = alone[alone["0"] > 1.0]  # some partitions may have no rows
+        inside = frame["0"] > 1.0
+        local = model.to_local().score(frame.loc[inside, ["0", "1", "2", "3"]], labels[inside])
+        assert model.score(alone, "label") == pytest.approx(local, rel=1e-12)
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            model.score(alone)
+        with pytest.raises(ValueError, match="X has no rows that weigh anything"):
+            fitted.score(dX, dy, dw * 0.0)
+
     def test_predictions_are_lazy(self, fitted: DaskRobustTreeClassifier) -> None:
         X, _, _ = make_table()
         (dX,) = cut(3, X)
@@ -298,6 +320,8 @@ class TestRefusals:
         infinite = da.where(dX > 3.0, np.inf, dX)
         cases: list[tuple[tuple[Any, ...], str]] = [
             ((X, y), "X: expected a Dask array or DataFrame, got 'ndarray'; for tables in memory"),
+            ((delayed(X), dy), "X: expected a Dask array or DataFrame, got 'Delayed"),
+            ((dX, delayed(y)), "y: expected a Dask array or Series, got 'Delayed"),
             ((dX, None), "requires y to be passed"),
             ((dX, y), "y: expected a Dask array of one dimension, with the chunks of X, got 'ndarray'"),
             ((dX, "label"), "y: expected a Dask array of one dimension, with the chunks of X, got 'label'"),

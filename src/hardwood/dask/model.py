@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from hardwood.dask.scores import score_parts
 from hardwood.dask.tables import check_table, is_array, is_collection
 from hardwood.ensemble import TreeEnsemble
 
@@ -46,6 +47,12 @@ class DaskModel(BaseEstimator):
         model = self.to_local()
         dtype = getattr(model, "classes_", np.empty(0)).dtype
         return predict_parts(model, "predict", X, dtype, ())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy, or R² of numbers; y and weights of a Dask collection are given as to `fit`."""
+        if not is_collection(X):
+            return float(super().score(X, y, sample_weight))
+        return score_parts(self.to_local(), X, y, sample_weight, self.client)
 
     def _predict_proba(self, X: Any) -> Any:
         model = self.to_local()

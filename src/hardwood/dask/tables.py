@@ -24,13 +24,13 @@ def is_collection(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Say whether a collection is a DataFrame of Dask."""
-    return is_collection(X) and hasattr(X, "columns") and hasattr(X, "to_delayed")
+    """Say whether something is a DataFrame of Dask; of its type, because delayed objects have any attribute."""
+    return is_collection(X) and hasattr(type(X), "npartitions") and hasattr(type(X), "columns") and X.ndim == 2
 
 
 def is_array(X: Any) -> bool:
-    """Say whether a collection is an array of Dask."""
-    return is_collection(X) and hasattr(X, "chunks") and hasattr(X, "to_delayed")
+    """Say whether something is an array of Dask."""
+    return is_collection(X) and hasattr(type(X), "chunks")
 
 
 def check_table(X: Any) -> Any:
@@ -106,8 +106,10 @@ def _show(value: Any) -> str:
 
 def _check_column(name: str, column: Any, X: Any) -> Any:
     """Return a column once its partitions are known to be those of X, as far as anybody can tell yet."""
-    if getattr(column, "ndim", 0) != 1:
-        raise ValueError(f"{name}: expected one dimension, got {getattr(column, 'ndim', 0)}")
+    if not hasattr(type(column), "npartitions") or not hasattr(type(column), "ndim"):
+        raise ValueError(f"{name}: expected a Dask array or Series, got {_show(column)}")
+    if column.ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got {column.ndim}")
     mine, theirs = _find_lengths(X), _find_lengths(column)
     if len(mine) != len(theirs):
         raise ValueError(
