@@ -27,9 +27,7 @@ class Moves(NamedTuple):
     """
 
     action: np.ndarray  # int64 per segment: which split parts it, WAITS or DROPPED
-    keep: (
-        np.ndarray
-    )  # uint8 per split, in the order of their segments: LEFT | RIGHT, the children whose samples are kept
+    keep: np.ndarray  # uint8 per split, in the order of their segments: LEFT | RIGHT, children whose samples are kept
     made: np.ndarray  # uint8 per split: LEFT | RIGHT, the children whose histograms are made, the left one first
 
 
