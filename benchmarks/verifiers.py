@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hardwood import ThreatModel, TreeEnsemble, attack, verify
 from hardwood._kernels.search.branching import FOUND, NONE
+from hardwood.verification.clock import Clock
 from hardwood.verification.distance import first_radius
 from hardwood.verification.search import RowSearch
 from verify_tasks import RADIUS
@@ -54,19 +55,19 @@ class Hardwood:
         if radius not in self.searches:
             reach = ThreatModel(radius).resolve(self.ensemble.schema, self.ensemble.labels)
             weight = np.ones(self.ensemble.schema.n_features)
-            self.searches[radius] = RowSearch(self.ensemble, reach, weight, self.time_limit)
+            self.searches[radius] = RowSearch(self.ensemble, reach, weight)
         return self.searches[radius]
 
     def decide(self, row: Row, label: int, epsilon: float) -> Answer:
         """Say whether the row can be given another class within epsilon."""
-        said = self._search(epsilon).decide(row[None], np.array([label]))
+        said = self._search(epsilon).decide(row[None], np.array([label]), Clock(self.time_limit))
         if said.status[0] == FOUND:
             return Answer("vulnerable", witness=said.example[0])
         return Answer("robust" if said.status[0] == NONE else "unknown")
 
     def distance(self, row: Row, label: int) -> Answer:
         """Say how far the nearest example is, up to RADIUS."""
-        said = self._search(RADIUS).nearest(row[None], np.array([label]), self.guess)
+        said = self._search(RADIUS).nearest(row[None], np.array([label]), Clock(self.time_limit), self.guess)
         found = said.status[0] == FOUND
         upper = float(np.abs(said.example[0] - row).max()) if found else np.inf
         exact = math.isinf(said.certified[0])

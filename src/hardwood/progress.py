@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from hardwood.quoting import quote
+
 Progress = Callable[[int, int], object]
 
 
@@ -18,7 +20,7 @@ def read_progress(progress: Any) -> Progress | None:
         return _say_on_stderr
     if not callable(progress):
         raise ValueError(
-            f"progress={progress!r}: expected True for a line on stderr, None for nothing, "
+            f"progress={quote(progress)}: expected True for a line on stderr, None for nothing, "
             "or a function that is called with (steps done, steps in all)"
         )
     return progress

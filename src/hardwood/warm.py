@@ -5,18 +5,48 @@
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from hardwood.estimators import RobustBoostingClassifier
 
 _X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
 _Y = np.array([0, 0, 1, 1])
 _WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])  # rows with weights of their own are another form of the kernels
+# Rows of a table with more ends of reach, and more categories, than codes of one byte can tell apart.
+_MANY = 400
+
+
+class _Table(NamedTuple):
+    """A table of two columns."""
+
+    X: np.ndarray
+    categorical_features: list[int]
+
+
+def _make_tables(*, categories: bool = False, holes: bool = False) -> list[_Table]:
+    """Return a table whose codes take one byte, and one of two: other forms of the kernels."""
+    tables = []
+    for n_rows in (len(_X), _MANY):
+        X = np.column_stack([np.arange(n_rows), np.arange(n_rows) % 2]).astype(float)
+        X[-1] = np.nan if holes else X[-1]
+        tables.append(_Table(X, [0] * categories))
+    return tables
+
+
+def _list_targets(n_rows: int, n_classes: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Go through rows without weights and with: as many classes in turn, and weights."""
+    y = np.arange(n_rows) % n_classes
+    yield y, None
+    yield y, 1.0 + y
 
 
 def _make_noise() -> tuple[np.ndarray, np.ndarray]:
@@ -52,6 +82,16 @@ def _warm_binned() -> None:
 
 
 def _warm_levels() -> None:
+    # More than one level, of two classes and of three, of which the attacker divides one between both sides.
+    for (threat, y), weight in product([(0.1, [0, 1, 1, 0]), (0.5, [0, 1, 2, 2])], (None, _WEIGHT)):
+        _grow_levels(_Table(_X, []), np.array(y), weight, threat)
+    for categories, holes in product((False, True), repeat=2):
+        for table in _make_tables(categories=categories, holes=holes):
+            for y, weight in _list_targets(len(table.X), 3):
+                _grow_levels(table, y, weight, {1: 0.1} if categories else 0.5)
+
+
+def _grow_levels(table: _Table, y: np.ndarray, weight: np.ndarray | None, threat: object) -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.estimators.parameters import check_grow_options
     from hardwood.estimators.target import read_problem
@@ -60,51 +100,53 @@ def _warm_levels() -> None:
     from hardwood.grow.coded_rows import code_rows
     from hardwood.grow.level_trees import grow_tree_over
 
-    # More than one level, of two classes and of three, of which the attacker divides one between both sides.
-    for (threat, y), weight in product([(0.1, [0, 1, 1, 0]), (0.5, [0, 1, 2, 2])], (None, _WEIGHT)):
-        model = RobustTreeClassifier(threat)
-        problem = read_problem(model, _X, np.array(y), weight)
-        options = replace(check_grow_options(model, *_X.shape), max_bins=4)
-        plan = code_rows(problem, problem.threat.resolve(problem.schema, problem.classes), options, options.max_bins)
-        block = code_block(plan, [problem.X], problem.class_index, problem.sample_weight, ((0, len(_X)),))
-        grow_tree_over(LocalRun(), [block], problem, plan, options, len(_X))
+    X = table.X
+    model = RobustTreeClassifier(threat, categorical_features=table.categorical_features, max_depth=2)
+    problem = read_problem(model, X, y, weight)
+    options = replace(check_grow_options(model, *X.shape), max_bins=255)
+    plan = code_rows(problem, problem.threat.resolve(problem.schema, problem.classes), options, options.max_bins)
+    block = code_block(plan, [problem.X], problem.class_index, problem.sample_weight, ((0, len(X)),))
+    grow_tree_over(LocalRun(), [block], problem, plan, options, len(X))
 
 
 def _warm_regression() -> None:
     from hardwood.estimators import RobustTreeRegressor
 
-    for criterion in ("squared_error", "absolute_error"):
-        for weight in (None, _WEIGHT):
-            RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
+    for criterion, weight in product(("squared_error", "absolute_error"), (None, _WEIGHT)):
+        RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
     for weight in (None, _WEIGHT):
         RobustTreeRegressor(threat=0.1, max_bins=4).fit(_X, _Y, weight)
-        RobustTreeRegressor(categorical_features=[0]).fit(_X, _Y, weight)
+    for categories in (False, True):
+        for X, categorical_features in _make_tables(categories=categories, holes=True):
+            for y, weight in _list_targets(len(X), 2):
+                model = RobustTreeRegressor({1: 0.1}, max_bins="exact", max_depth=2)
+                model.set_params(categorical_features=categorical_features).fit(X, y, weight)
 
 
 def _warm_many_classes() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for max_bins in ("exact", 4):
-        for weight in (None, _WEIGHT):
-            RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], weight)
+    for max_bins, weight in product(("exact", 4), (None, _WEIGHT)):
+        RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], weight)
+    _fit_general(n_classes=2, monotonic_cst=[1, 0])
 
 
 def _warm_missing() -> None:
-    from hardwood.estimators import RobustTreeClassifier
-
-    # Codes of one byte, and of two for as many ends of reach as a table of some hundred rows has.
-    for X in (_X, np.arange(400.0)[:, None]):
-        X, y = np.vstack([X, np.full((1, X.shape[1]), np.nan)]), np.arange(len(X) + 1) % 2
-        for weight in (None, np.ones(len(X))):
-            RobustTreeClassifier(threat=0.1, max_depth=2).fit(X, y, weight)
+    _fit_general(n_classes=2, holes=True)
 
 
 def _warm_missing_categories() -> None:
+    _fit_general(n_classes=2, categories=True, holes=True)
+
+
+def _fit_general(*, n_classes: int, categories: bool = False, holes: bool = False, **options: Any) -> None:
+    """Fit trees that the growers of two classes and of numbers cannot grow."""
     from hardwood.estimators import RobustTreeClassifier
 
-    X, y = np.vstack([_X, np.full((1, 2), np.nan)]), [0, 1, 1, 0, 1]
-    for weight in (None, np.ones(5)):
-        RobustTreeClassifier(categorical_features=[0]).fit(X, y, weight)
+    for X, categorical_features in _make_tables(categories=categories, holes=holes):
+        for y, weight in _list_targets(len(X), n_classes):
+            model = RobustTreeClassifier({1: 0.1}, max_depth=2, categorical_features=categorical_features, **options)
+            model.fit(X, y, weight)
 
 
 def _warm_threads() -> None:
@@ -121,29 +163,41 @@ def _warm_categories() -> None:
 
     for weight in (None, _WEIGHT):
         RobustTreeClassifier(categorical_features=[0]).fit(_X, _Y, weight)
+    _fit_general(n_classes=3, categories=True)
 
 
 def _warm_boosting() -> None:
-    from hardwood.estimators import RobustBoostingClassifier
-
-    for categorical_features in ([], [0]):
-        model = RobustBoostingClassifier({1: 0.1}, categorical_features=categorical_features, early_stopping=False)
-        model.set_params(n_estimators=2, min_child_weight=0.0).fit(_X, _Y).certify(_X)
+    for table in _list_boosting_tables():
+        model = _make_boosting(table).set_params(early_stopping=False)
+        model.fit(table.X, np.arange(len(table.X)) % 2).certify(table.X)
 
 
 def _warm_boosting_levels() -> None:
-    from hardwood.estimators import RobustBoostingClassifier
     from hardwood.estimators.boosting_input import read_classes
     from hardwood.estimators.boosting_parameters import check_boosting_options
     from hardwood.grow.blocks import LocalRun
     from hardwood.grow.boosted_blocks import grow_boosted_over
 
-    for categorical_features in ([], [0]):
-        model = RobustBoostingClassifier({1: 0.1}, categorical_features=categorical_features, min_child_weight=0.0)
-        rows = read_classes(model.set_params(n_estimators=2), _X, _Y, None)
+    for table in _list_boosting_tables():
+        model = _make_boosting(table)
+        rows = read_classes(model, table.X, np.arange(len(table.X)) % 2, None)
         options = check_boosting_options(model, 2)
         tiles, _ = rows.code(options.max_bins, n_threads=1, before=None)
         grow_boosted_over(LocalRun(), [tiles], rows.problem, tiles[0].plan, options)
+
+
+def _list_boosting_tables() -> list[_Table]:
+    return [table for categories in (False, True) for table in _make_tables(categories=categories)]
+
+
+def _make_boosting(table: _Table) -> "RobustBoostingClassifier":
+    from hardwood.estimators import RobustBoostingClassifier
+    from hardwood.threat import ThreatModel
+
+    # Of numbers that can be hidden there are twice as many codes as bins: two bytes.
+    threat = ThreatModel({1: 0.1}, blank=[0] if len(table.X) > len(_X) else None)
+    model = RobustBoostingClassifier(threat, n_estimators=2, max_depth=2, min_child_weight=0.0)
+    return model.set_params(categorical_features=table.categorical_features)
 
 
 def _warm_chen() -> None:

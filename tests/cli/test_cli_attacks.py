@@ -161,7 +161,7 @@ class TestThreat:
         assert "identifiers" in text
         assert "--ignore customer" in text
         assert "# customer = " not in text
-        assert f"20 categories: {towns[0][:37]}... (15), " in text
+        assert f"20 categories: {towns[0][:30]}... ({len(towns[0])} characters) (15), " in text
         assert text.count("(15)") == 12
         assert "and 8 more" in text
 

@@ -102,7 +102,7 @@ def test_refusals(client: Any) -> None:
     model = DaskRobustBoostingRegressor(**FEW)
     cases: list[tuple[Any, tuple[Any, ...], str]] = [
         (clone(model).set_params(warm_start=True), (dX, dy), "warm_start=True: on a cluster, boosting begins anew"),
-        (model, (dX, dy, dw * 0.0), "sample_weight: no row has a positive weight"),
+        (model, (dX, dy, dw * 0.0), "sample_weight: the weights of all rows are zero; expected a positive one"),
         (model, (dX, da.where(dy == 0, np.inf, 1.0)), "Input y contains infinity"),
         (clone(model).set_params(threat="2 std"), (dX, dy), "measured on a whole table"),
         (clone(model).set_params(max_bins=1), (dX, dy), "max_bins=1: expected an integer from 2 to 255"),

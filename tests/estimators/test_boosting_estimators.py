@@ -356,5 +356,5 @@ class TestRegressor:
     def test_bad_targets(self) -> None:
         with pytest.raises(ValueError, match="y: expected numbers, got"):
             RobustBoostingRegressor().fit(self.X, np.full(300, "high"))
-        with pytest.raises(ValueError, match=r"no row has a positive weight|at least one non-zero"):
+        with pytest.raises(ValueError, match="sample_weight: the weights of all rows are zero; expected"):
             RobustBoostingRegressor().fit(self.X, self.y, np.zeros(300))

@@ -190,10 +190,10 @@ class TestParquet:
         with pytest.raises(FileNotFoundError, match="there is no file or folder"):
             stream(tmp_path / "none.parquet", "label")
         table.drop(columns="b").to_parquet(tmp_path / "b.parquet")
-        with pytest.raises(ValueError, match=r"b.parquet' has other columns or types than the first: \['b'\]"):
+        with pytest.raises(ValueError, match=r"b.parquet' has other columns or types than the first: 'b'$"):
             stream(tmp_path, "label")
         table.astype({"a": str}).to_parquet(tmp_path / "b.parquet")
-        with pytest.raises(ValueError, match=r"b.parquet' has other columns or types than the first: \['a'\]"):
+        with pytest.raises(ValueError, match=r"b.parquet' has other columns or types than the first: 'a'$"):
             stream(tmp_path, "label")
         (tmp_path / "empty").mkdir()
         with pytest.raises(ValueError, match="has no columns; is it an empty folder"):

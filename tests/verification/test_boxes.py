@@ -60,7 +60,7 @@ class Asked:
 
     def shave(self, goal: int, within: float) -> bool:
         """Take cells off the row's box; whether none is left."""
-        rows = RowSearch(self.trees, self.reach, self.weight, np.inf, norm=self.norm)
+        rows = RowSearch(self.trees, self.reach, self.weight, norm=self.norm)
         task = rows.make_task(goal, self.row[None], np.array([self.label]))
         additive = goal == CHEAPEST and self.norm != np.inf
         self.scale = task.scale

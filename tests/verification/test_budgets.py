@@ -13,6 +13,7 @@ from hardwood.table import Schema
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from hardwood.verification.ask import AskSettings, decide, extreme, nearest
 from hardwood.verification.budget_search import BudgetSearch, Found
+from hardwood.verification.clock import Clock
 from hardwood.verification.search import RowSearch
 from reference import attacking, budgeting, cases, enumerating
 from reference.cases import Case
@@ -120,18 +121,18 @@ def test_branching_alone_finds_what_there_is(seed: int, missing: bool) -> None:
     case = make_case(seed, missing=missing)
     if case.reach.budget is None or case.reach.blank is not None:
         return
-    search = BudgetSearch(case.trees, case.reach, np.inf)
+    search = BudgetSearch(case.trees, case.reach)
     for row, own in enumerate(case.class_index.tolist()):
         points = enumerating.reachable_points(case.trees, case.rows[row], own, case.reach)
         points = points[list_affordable(case, row, points)]
         fooling = points[case.trees.decide(points) != own]
         options = search.list_options(case.rows[row], own, 1.0, np.ones(len(case.rows[row])))
         every = np.ones(len(options.value), dtype=bool)
-        found = search.find_any(case.rows[row], own, options, every)
+        found = search.find_any(case.rows[row], own, options, every, Clock(np.inf))
         assert found.finished
         assert (found.point is not None) == (len(fooling) > 0)
         nothing = Found(None, np.inf, 0.0, False)
-        found = search.find_nearest(case.rows[row], own, options, nothing)
+        found = search.find_nearest(case.rows[row], own, options, nothing, Clock(np.inf))
         wanted = enumerating.nearest(fooling, case.rows[row], case.trees.schema, 1, np.ones(len(case.rows[row])))
         np.testing.assert_allclose(found.value, wanted, rtol=1e-12)
 

@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, as_ensemble, attack, load_dataset, verify
 from hardwood.threat import Reach
-from hardwood.verification import milp, milp_solver
+from hardwood.verification import clock, milp, milp_solver
 from hardwood.verification.milp import GRID, _common_step
 from hardwood.verification.milp_problem import Box, Nodes, Problem
 from reference import attacking, enumerating
@@ -235,7 +235,7 @@ class TestLimits:
             return milp_solver.Outcome(True, None, np.inf)
 
         monkeypatch.setattr(milp, "minimise", find_nothing)
-        monkeypatch.setattr(milp, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: now[0]))
         model, X, _ = forest
         found = attack(model, X[:1], None, norm=1, method="milp", time_limit=0.5)
         assert given == pytest.approx([0.5, 0.3, 0.1])

@@ -20,7 +20,8 @@ from hardwood.threat import Reach, ThreatModel
 from hardwood.verification import ask
 from hardwood.verification.answers import FOUND, NONE
 from hardwood.verification.engine import make_workspace
-from hardwood.verification.search import RowSearch, measure_rounding, prepare
+from hardwood.verification.rounding import measure_rounding
+from hardwood.verification.search import RowSearch, prepare
 from hardwood.verification.settings import SETTINGS, SearchSettings
 from reference import attacking, enumerating
 
@@ -143,7 +144,7 @@ class TestBounds:
         X, y = np.round(generator.random((40, 3)), 2), generator.normal(size=40)
         trees = as_ensemble(RandomForestRegressor(12, random_state=seed % 1000, n_jobs=1).fit(X, y))
         row = generator.random((1, 3))
-        rows = RowSearch(trees, ThreatModel(0.2).resolve(trees.schema), np.ones(3), 1.0, norm=1)
+        rows = RowSearch(trees, ThreatModel(0.2).resolve(trees.schema), np.ones(3), norm=1)
         low, high = rows.reach.box(row, np.zeros(1, dtype=np.intp))
         thresholds = [np.unique(trees.threshold[trees.feature == j]) for j in range(3)]
         box = np.array([np.searchsorted(thresholds[j], [low[0, j], high[0, j]]) for j in range(3)])

@@ -20,6 +20,7 @@ from hardwood.table import Schema
 from hardwood.threat import Reach
 from hardwood.verification import one_tree, search
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
+from hardwood.verification.clock import Clock
 from reference import attacking, enumerating
 from reference.cases import random_case
 
@@ -38,7 +39,7 @@ def ask_one_tree(seed: int, link: str | None = None) -> tuple[TreeEnsemble, np.n
 
 def search_rows(tree: TreeEnsemble, reach: Reach) -> search.RowSearch:
     """The ensemble search, which no public function asks about one tree."""
-    return search.RowSearch(tree, reach, np.ones(tree.schema.n_features), np.inf)
+    return search.RowSearch(tree, reach, np.ones(tree.schema.n_features))
 
 
 @settings(max_examples=60)
@@ -48,7 +49,7 @@ def test_verdicts_margins_and_witnesses(seed: int) -> None:
     answers = one_tree.decide(tree, rows, class_index, reach)
     assert not answers.interrupted
     np.testing.assert_array_equal(answers.lower, answers.upper)
-    searched = search_rows(tree, reach).decide(rows, class_index)
+    searched = search_rows(tree, reach).decide(rows, class_index, Clock(np.inf, len(rows)))
     for k, (row, own) in enumerate(zip(rows, class_index.tolist(), strict=True)):
         points = enumerating.reachable_points(tree, row, own, reach)
         assert answers.lower[k] == min(attacking.margin(tree, point, own) for point in points)
@@ -78,7 +79,7 @@ def test_extremes_of_regressions(seed: int, sign: int) -> None:
     answers = one_tree.extreme(tree, rows, reach, sign)
     np.testing.assert_array_equal(answers.lower, answers.upper)
     searcher = search_rows(tree, reach)
-    searched = searcher.extreme(rows, sign)
+    searched = searcher.extreme(rows, sign, Clock(np.inf, len(rows)))
     for k, row in enumerate(rows):
         points = enumerating.reachable_points(tree, row, 0, reach)
         outputs = [float(attacking.output(tree, [attacking.walk(tree, tree.root[0], p)[-1]])[0]) for p in points]

@@ -48,7 +48,7 @@ class Told:
     def __init__(self, trees: TreeEnsemble, row: np.ndarray, reach: Reach, steps: np.ndarray, everywhere: bool) -> None:
         prepared = prepare(trees)
         label = trees.decide(row[None])
-        task = RowSearch(trees, reach, np.ones(len(row)), np.inf).make_task(ANY, row[None], label)
+        task = RowSearch(trees, reach, np.ones(len(row))).make_task(ANY, row[None], label)
         _, work = prepared.take_workspace(SETTINGS)
         self.gains = np.zeros((len(work.axes), int(np.diff(work.axes["start"]).max(initial=3)) + 1000))
         sums, self.added_up = look_around(prepared.model, task, work, steps, everywhere, self.gains)

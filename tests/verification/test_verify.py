@@ -28,7 +28,7 @@ from hardwood import (
 )
 from hardwood._kernels.search import branching, decisions, distances, dual_bounds
 from hardwood.threat import ThreatModel
-from hardwood.verification import ask, search
+from hardwood.verification import ask, clock, search
 from hardwood.verification.answers import UNFINISHED
 from hardwood.verification.settings import SETTINGS, SearchSettings
 from reference import attacking, enumerating
@@ -242,16 +242,18 @@ class TestLimits:
         assert (exact.distance <= hasty.distance + 1e-12).all()
 
     def test_a_hard_row_is_given_up_in_time(self, hard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A clock that goes on by 0.15 seconds per look: the third look at a row is the last."""
+        """A clock that goes on by 0.15 seconds per look, which is looked at as work on a row begins, before and after
+        each stretch of it, and at the end: there is time for one stretch.
+        """
         ensemble, X = hard
         looks = itertools.count()
-        monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: 0.15 * next(looks)))
+        monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: 0.15 * next(looks)))
         reach = ThreatModel(0.12).resolve(ensemble.schema, ensemble.labels)
         often = SearchSettings(clock_work=1000)
         asked = ask.AskSettings(time_limit=0.2, search=often)
         answers = ask.decide(ensemble, X, ensemble.decide(X), reach, asked)
         assert (answers.status == UNFINISHED).all()
-        assert next(looks) == 3 * len(X)
+        assert next(looks) == 4 * len(X)
 
     @pytest.mark.parametrize("row_work", [1, 10_000, 100_000])
     def test_a_hard_row_is_given_up_after_some_work(self, hard: Any, row_work: int) -> None:

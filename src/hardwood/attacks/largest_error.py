@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.results import RegressionAttackResult
 from hardwood.verification.ask import AskSettings
 from hardwood.verification.distance import measure, read_weight
@@ -15,7 +16,7 @@ def attack_regression(
 ) -> RegressionAttackResult:
     """Find the example of each row whose prediction is furthest off from `y`, exactly."""
     if settings.method != "search":
-        raise ValueError(f"method={settings.method!r}: the model is a regression; expected 'search'")
+        raise ValueError(f"method={quote(settings.method)}: the model is a regression; expected 'search'")
     question = read_regression_question(model, X, y, threat)
     ensemble, matrix, target = question.ensemble, question.matrix, question.target
     weight = read_weight(feature_weight, ensemble.schema)

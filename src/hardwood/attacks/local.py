@@ -7,7 +7,6 @@ import numpy as np
 from hardwood._kernels.search import descent
 from hardwood.attacks.grid import locate_rows, make_grid, make_points, make_scratch
 from hardwood.ensemble import TreeEnsemble
-from hardwood.ensemble.missing_columns import part_rows
 from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.threat import Reach
 from hardwood.verification.distance import first_radius
@@ -31,20 +30,10 @@ def attack_locally(
     method: str,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Look for an example of every row of an encoded matrix: (found, examples).
+    """Look for an example of every row of an encoded matrix, of attackers who move values: (found, examples).
 
     method : one of LOCAL_METHODS; see `attack`.
     """
-    parts = part_rows(ensemble, matrix, class_index, reach)
-    if parts is not None:
-        found, examples = np.zeros(len(matrix), dtype=bool), np.full_like(matrix, np.nan)
-        for part in parts:
-            own, wide = class_index[part.rows], part.weigh(weight)
-            found[part.rows], points = attack_locally(
-                part.ensemble, part.matrix, own, part.reach, norm, wide, method, n_threads
-            )
-            examples[part.rows] = part.hide(points)
-        return found, examples
     ensemble = round_thresholds(ensemble, reach.whole)
     prepared = prepare(ensemble)
     used = prepared.used

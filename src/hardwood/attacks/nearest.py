@@ -8,14 +8,18 @@ from hardwood.attacks.largest_error import attack_regression
 from hardwood.attacks.local import LOCAL_METHODS, attack_locally
 from hardwood.convert import as_ensemble
 from hardwood.progress import Progress, read_progress
+from hardwood.quoting import quote
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import Reach
-from hardwood.verification.answers import FOUND, UNFINISHED, Answers
-from hardwood.verification.ask import AskSettings, decide_all, nearest
+from hardwood.verification.answers import FOUND, Answers
+from hardwood.verification.ask import check_examples, decide_all, nearest
+from hardwood.verification.asked import Asked, AskSettings, Nearest
+from hardwood.verification.blanking import show_hidden
+from hardwood.verification.clock import Clock
 from hardwood.verification.distance import measure, read_weight
-from hardwood.verification.examples import check_examples, find_lost, give_back
-from hardwood.verification.folding import check_group_weights, fold, unfold_answers
+from hardwood.verification.examples import find_wrong, give_back
+from hardwood.verification.folding import check_group_weights, fold_groups
 from hardwood.verification.question import Question, check_method, check_time_limit, read_question
 from hardwood.verification.tree_distance import NORMS
 
@@ -114,7 +118,9 @@ def attack(
     question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
     check_method(method, question, METHODS)
     if question.threat.rules and (norm != np.inf or feature_weight is not None):
-        raise ValueError(f"norm={norm!r}, feature_weight={feature_weight!r}: with attack rules, costs are the distance")
+        raise ValueError(
+            f"norm={quote(norm)}, feature_weight={quote(feature_weight)}: with attack rules, costs are the distance"
+        )
     settings = AskSettings(method, limit, count_threads(n_jobs, len(question.matrix)), report)
     weight = read_weight(feature_weight, question.ensemble.schema)
     check_group_weights(weight, question.reach)
@@ -132,7 +138,7 @@ def attack(
 def check_norm(norm: Any) -> None:
     """Make sure that there is such a norm."""
     if not isinstance(norm, (int, float)) or norm not in NORMS:
-        raise ValueError(f"norm={norm!r}: expected inf, 2, 1 or 0")
+        raise ValueError(f"norm={quote(norm)}: expected inf, 2, 1 or 0")
 
 
 def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: AskSettings) -> Answers:
@@ -140,28 +146,34 @@ def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: 
     ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
     if settings.method not in LOCAL_METHODS:
         return nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
+    clock = Clock(settings.time_limit, len(matrix))
+    answers = _attack_locally(Asked(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings, clock))
+    if settings.progress is not None:
+        settings.progress(len(matrix), len(matrix))
+    return answers
+
+
+def _attack_locally(asked: Asked) -> Answers:
+    """Look for examples by local moves, which know the box around a row and any other class."""
+    for reduction in (fold_groups, show_hidden):
+        answers = reduction(asked, _attack_locally)
+        if answers is not None:
+            return check_examples(asked, answers)
+    ensemble, matrix, class_index, reach, settings = asked[1:6]
     assert isinstance(reach, Reach)
-    folded = fold(ensemble, reach)
-    if folded is not None:
-        rows, weight = folded.folding.fold_rows(matrix), folded.folding.fold_weight(weight)
-        asked = question._replace(ensemble=folded.ensemble, matrix=rows, reach=folded.reach)
-        return unfold_answers(find_nearest(asked, norm, weight, settings), folded, ensemble, matrix, class_index, reach)
+    assert isinstance(asked.goal, Nearest)
+    norm, weight = asked.goal.norm, asked.goal.weight
     found, examples = attack_locally(
         ensemble, matrix, class_index, reach, norm, weight, settings.method, settings.n_threads
     )
-    if reach.budget is not None or reach.relations is not None:  # these moves know the box only
-        found &= reach.contains(matrix, examples, class_index)
+    if found.any() and not (reach.budget is None and reach.relations is None and reach.targets is None):
+        rows = asked.select(np.flatnonzero(found))
+        found[found] = ~find_wrong(rows, examples[found], ensemble.decide(examples[found]))
         examples[~found] = np.nan
-    if reach.targets is not None and found.any():  # and any other class
-        given = ensemble.decide(examples[found])
-        found[found] = find_lost(ensemble, reach, matrix[found], class_index[found], given)
-        examples[~found] = np.nan
-    check_examples(ensemble, reach, matrix, examples, class_index, found)
-    distance = np.full(len(matrix), np.inf)
-    distance[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
-    if settings.progress is not None:
-        settings.progress(len(matrix), len(matrix))
-    return Answers(np.where(found, FOUND, UNFINISHED), np.zeros(len(matrix)), distance, examples)
+    answers = Answers.unknown(matrix, lower=0.0)
+    answers.status[found], answers.example[found] = FOUND, examples[found]
+    answers.upper[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
+    return check_examples(asked, answers)
 
 
 def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float | None = None) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.attacks.black_box import Target
 from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
+from hardwood.quoting import quote
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.verification.answers import FOUND
@@ -79,7 +80,7 @@ def transfer_attack(
     True
     """
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method={method!r}: expected one of {', '.join(map(repr, METHODS))}")
+        raise ValueError(f"method={quote(method)}: expected one of {', '.join(map(repr, METHODS))}")
     check_norm(norm)
     target = Target(model, X, y, threat)
     fitted = _fit_surrogate(surrogate, model, X if X_surrogate is None else X_surrogate, random_state)
@@ -119,7 +120,7 @@ def _fit_surrogate(surrogate: Any, model: Any, X: Any, random_state: Any) -> Any
     predicted = np.asarray(model.predict(X))
     if len(np.unique(predicted)) < 2:
         raise ValueError(
-            f"X_surrogate: the model gives all {len(predicted)} rows the class {predicted[:1].tolist()[0]!r}; "
+            f"X_surrogate: the model gives all {len(predicted)} rows the class {quote(predicted[:1].tolist()[0])}; "
             "a surrogate needs rows of at least two"
         )
     return base.fit(X, predicted)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from hardwood.cli.late import np, pd
+from hardwood.quoting import list_some, shorten
 
 # How a missing number is often written, besides leaving the cell empty.
 MISSING_MARKERS = frozenset({"NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "none", "?", "-", "--", "."})
@@ -20,6 +21,7 @@ _COUNTING_ROWS = 20
 # Of a column of text, how many cells must read as numbers before the others count as mistakes.
 _MOSTLY_NUMBERS = 0.9
 _MOSTLY_DATES = 0.95
+_LONGEST = 80  # characters of a cell that is shown
 _NAMES_ROWS = re.compile(r".*[a-z](Id|ID)|(?i:.*[_ .-](id|uuid|guid|key)|id|uuid|guid|index|row|key|unnamed: 0)")
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ]\d{1,2}:\d{2}.*)?")
 
@@ -69,6 +71,7 @@ class Cells:
 
     def __init__(self, name: str, most: int | None = None) -> None:
         self.name, self.most = name, most
+        self.shown = f'"{shorten(name)}"'
         self.n_rows = self.n_known = 0
         self.first_missing = -1  # row
         self.first: Any = None  # the first cell that holds something
@@ -179,8 +182,8 @@ def judge_categories(cells: Cells) -> Found:
 def judge_numbers(cells: Cells, remedy: str = "") -> Found:
     """Take a column for numbers: markers of missing values aside, any other text is a problem."""
     remedy = remedy or (
-        f'correct it or leave the cell empty, say --categorical "{cells.name}" if it holds categories, or --ignore '
-        f'"{cells.name}"'
+        f"correct it or leave the cell empty, say --categorical {cells.shown} if it holds categories, or --ignore "
+        f"{cells.shown}"
     )
     if "text" not in cells.kinds and "category" not in cells.kinds:
         dtype = "int64" if cells.kinds == {"truth"} else None
@@ -205,7 +208,7 @@ def _judge_spelled_numbers(cells: Cells, remedy: str) -> Found:
         size = "of at most 308 digits " if too_large[first] else ""
         n_wrong = int(counts[wrong].sum())
         many = f" ({n_wrong:,} such cells)" if n_wrong > 1 else ""
-        return Found(Kind.number, problem=f'column "{cells.name}" holds "{_shorten(texts[first])}" in row '
+        return Found(Kind.number, problem=f'column {cells.shown} holds "{shorten(texts[first], _LONGEST)}" in row '
                      f"{rows[first] + 1}, where a number {size}belongs{many}: {remedy}")  # fmt: skip
     remark = ""
     if markers.any():
@@ -223,7 +226,7 @@ def list_remarks(found: dict[str, Found]) -> Iterator[str]:
     """Go through what the user should know about the columns, a sentence each."""
     categories = [name for name, column in found.items() if column.kind is Kind.category]
     if categories:
-        yield f"categories: {_list(categories)} (to say otherwise: --numeric COLUMN)"
+        yield f"categories: {list_some(categories, 20, shorten)} (to say otherwise: --numeric COLUMN)"
     for kind, reason in (
         (Kind.identifier, "identifiers say nothing of new rows"),
         (Kind.date, "turn dates into numbers, such as days or hours, where they say something"),
@@ -232,10 +235,13 @@ def list_remarks(found: dict[str, Found]) -> Iterator[str]:
         names = [f"{name} ({column.remark})" if column.remark else name for name, column in found.items()
                  if column.kind is kind]  # fmt: skip
         if names:
-            yield f"left out as {kind}: {_list(names)}: {reason} (to keep one: --categorical or --numeric COLUMN)"
+            yield (
+                f"left out as {kind}: {list_some(names, 20, shorten)}: {reason} (to keep one: --categorical or "
+                "--numeric COLUMN)"
+            )
     for name, column in found.items():
         if column.kind is Kind.number and column.remark:
-            yield f'column "{name}": {column.remark}'
+            yield f'column "{shorten(name)}": {column.remark}'
 
 
 def _tell_kind(column: pd.Series) -> str:
@@ -295,22 +301,22 @@ def _are_whole(numbers: np.ndarray) -> bool:
 
 
 def _show(cells: Cells) -> str:
-    return f"such as {_shorten(cells.first)}"
+    return f"such as {shorten(cells.first, _LONGEST)}"
 
 
 def _refuse_infinite(cells: Cells) -> str:
     if not cells.n_infinite:
         return ""
     return (
-        f'column "{cells.name}" is infinite in {cells.n_infinite:,} of {cells.n_rows:,} rows, first in row '
-        f'{cells.first_infinite + 1}: replace these values, or say --ignore "{cells.name}"'
+        f"column {cells.shown} is infinite in {cells.n_infinite:,} of {cells.n_rows:,} rows, first in row "
+        f"{cells.first_infinite + 1}: replace these values, or say --ignore {cells.shown}"
     )
 
 
 def _say_too_many(cells: Cells) -> str:
     return (
-        f'column "{cells.name}" holds more than {cells.most:,} different texts, more than are kept of a table that is '
-        f'read part after part: store it as numbers if it holds numbers, or leave it out with --ignore "{cells.name}"'
+        f"column {cells.shown} holds more than {cells.most:,} different texts, more than are kept of a table that is "
+        f"read part after part: store it as numbers if it holds numbers, or leave it out with --ignore {cells.shown}"
     )
 
 
@@ -320,13 +326,3 @@ def _is_too_large(value: Any) -> bool:
         digits = value.lstrip("+-")
         return digits.isdigit() and len(digits.lstrip("0")) > sys.float_info.max_10_exp
     return isinstance(value, int) and abs(value) > sys.float_info.max
-
-
-def _shorten(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
-
-
-def _list(names: Collection[str]) -> str:
-    shown = list(names)
-    return ", ".join(shown if len(shown) <= 20 else [*shown[:20], f"and {len(shown) - 20} more"])

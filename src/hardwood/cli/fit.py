@@ -23,6 +23,7 @@ from hardwood.cli.summary import Figures, FittedModel, describe_figures, print_s
 from hardwood.cli.tables import check_inputs, check_output, read_table, write_file
 from hardwood.cli.threat import check_threat_options, read_threat, resolve_words
 from hardwood.cli.training import TrainingTable, Wanted, read_training_stream, read_training_table
+from hardwood.quoting import list_some, shorten
 
 if TYPE_CHECKING:
     from hardwood import ThreatModel
@@ -254,6 +255,6 @@ def _labels(spelled: Sequence[str] | None, table: TrainingTable, target: str) ->
     by_spelling = {str(label): label for label in table.classes}
     for name in spelled:
         if name not in by_spelling:
-            known = ", ".join(by_spelling)
-            raise CommandError(f'"{name}" is no class of column "{target}", which holds {known}')
+            known = list_some(by_spelling, 20, shorten)
+            raise CommandError(f'"{shorten(name)}" is no class of column "{shorten(target)}", which holds {known}')
     return [by_spelling[name] for name in spelled]

@@ -16,6 +16,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from hardwood.quoting import shorten
+
 Result = TypeVar("Result")
 
 console = Console(highlight=False, emoji=False)
@@ -23,6 +25,7 @@ error_console = Console(stderr=True, highlight=False, emoji=False)
 
 # Where no bar can be drawn, such as in a log.
 _SECONDS_BETWEEN_LINES = 10.0
+_LONGEST = 2000  # characters of a sentence: a screen
 LOADING = "Loading hardwood's kernels..."
 
 
@@ -36,7 +39,7 @@ class CommandError(Exception):
 
 def say_error(sentence: object) -> None:
     """Print one line on stderr, whatever line breaks the sentence came with."""
-    print("hardwood:", *str(sentence).split(), file=sys.stderr, flush=True)
+    print("hardwood:", *shorten(" ".join(str(sentence).split()), _LONGEST).split(), file=sys.stderr, flush=True)
 
 
 class LibraryNotices(logging.Handler):
@@ -53,9 +56,9 @@ def explaining(task: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CommandError(f"cannot {task}: {error.strerror or error}") from error
+        raise CommandError(f"cannot {shorten(task)}: {error.strerror or error}") from error
     except (ValueError, TypeError, ImportError) as error:
-        raise CommandError(f"cannot {task}: {error}") from error
+        raise CommandError(f"cannot {shorten(task)}: {error}") from error
     except MemoryError as error:
         raise CommandError(f"cannot {task}: not enough memory") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
 from hardwood.cli.streams import make_stream, open_stream
 from hardwood.cli.tables import check_has, read_table, say_missing
+from hardwood.quoting import list_some, shorten
 
 if TYPE_CHECKING:
     from hardwood import TreeEnsemble
@@ -177,7 +178,7 @@ class ModelColumns:
         if self._target is not None:
             check_has(table, [self._target], path)
             if self._target in (schema.feature_names or ()):
-                raise CommandError(f'the model predicts from column "{self._target}", so it is not the target')
+                raise CommandError(f'the model predicts from column "{shorten(self._target)}", so it is not the target')
         names = [name for name in table.columns if name != self._target]
         if schema.feature_names is None:
             if len(names) != schema.n_features:
@@ -190,13 +191,8 @@ class ModelColumns:
         respelt = {name.replace(" ", "_"): name for name in names} | {name: name for name in names}
         missing = [name for name in schema.feature_names if name not in respelt]
         if missing:
-            raise CommandError(f"{path} lacks columns of the model: {_list(missing)}")
+            raise CommandError(f"{path} lacks columns of the model: {list_some(missing, 20, shorten)}")
         return [respelt[name] for name in schema.feature_names]
-
-
-def _list(names: Collection[str]) -> str:
-    shown = list(names)
-    return ", ".join(shown if len(shown) <= 20 else [*shown[:20], "..."])
 
 
 def read_target(labels: pd.Series, ensemble: TreeEnsemble, path: Path) -> np.ndarray:
@@ -217,7 +213,7 @@ def read_classes(labels: pd.Series, classes: np.ndarray, path: Path) -> np.ndarr
     for value, label in found.items():
         if label is None:
             raise CommandError(
-                f'column "{labels.name}" of {path} holds {value}, which is not a class of the model; '
-                f"its classes are {_list([str(label) for label in known])}"
+                f'column "{shorten(labels.name)}" of {path} holds {shorten(value)}, which is not a class of the model; '
+                f"its classes are {list_some(known, 20, shorten)}"
             )
     return np.array([found[value] for value in labels.tolist()], dtype=classes.dtype)

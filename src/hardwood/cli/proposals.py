@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hardwood.cli.late import LateModule, np
+from hardwood.quoting import list_some, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +115,7 @@ def _count(columns: list[str]) -> str:
 
 
 def _list(names: list[str]) -> str:
-    return ", ".join(names if len(names) <= _SHOWN else [*names[: _SHOWN - 1], f"and {len(names) - _SHOWN + 1:,} more"])
+    return list_some(names, _SHOWN, shorten)
 
 
 def _comment(text: str) -> str:

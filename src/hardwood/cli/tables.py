@@ -20,6 +20,7 @@ from hardwood.cli.late import pd
 from hardwood.cli.layout import find_layout, open_bytes
 from hardwood.cli.messages import CommandError, explaining, say_error
 from hardwood.files import write_whole
+from hardwood.quoting import list_some, shorten
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -132,10 +133,28 @@ def _read_csv(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd
 
 
 def _read_parquet(path: Path, source: BinaryIO, text_columns: Collection[str]) -> pd.DataFrame:
-    table = pd.read_parquet(source).reset_index(drop=True)
+    table = _read_noted(source).reset_index(drop=True)
     table.columns = table.columns.map(str)
     check_names(path, table.columns.tolist())
     return spell_columns(table, text_columns)
+
+
+def _read_noted(source: BinaryIO) -> pd.DataFrame:
+    """Read Parquet as the note of pandas in it says, or without the note if that is damaged."""
+    try:
+        try:
+            return pd.read_parquet(source)
+        except (OSError, ImportError, MemoryError):
+            raise
+        except Exception:  # the note is JSON that nobody has checked
+            from pyarrow.parquet import read_table as read_arrow
+
+            from hardwood.table.parquet import make_frame
+
+            source.seek(0)
+            return make_frame(read_arrow(source), with_note=False)
+    except (LookupError, NotImplementedError, ArithmeticError) as error:  # others are explained as they are
+        raise ValueError(f"{type(error).__name__}: {shorten(error)}") from None
 
 
 def spell_columns(table: pd.DataFrame, text_columns: Collection[str]) -> pd.DataFrame:
@@ -153,7 +172,7 @@ def check_names(path: Path, names: Sequence[str]) -> None:
         if not name and position > 0:  # the first is often an index that was written along
             raise CommandError(f"column {position + 1} of {path} has no name")
         if name in seen:
-            raise CommandError(f'{path} has more than one column named "{name}"')
+            raise CommandError(f'{path} has more than one column named "{shorten(name)}"')
         seen.add(name)
 
 
@@ -166,15 +185,14 @@ def check_has(table: pd.DataFrame, names: Sequence[str], path: Path) -> None:
 
 def explain_absence(table: pd.DataFrame, name: str, path: Path) -> str:
     """Say that a table has no such column, and which it has."""
-    known = [*table.columns[:20], "..."] if table.shape[1] > 20 else table.columns
-    return f'{path} has no column "{name}"; it has {", ".join(known)}'
+    return f'{path} has no column "{shorten(name)}"; it has {list_some(table.columns, 20, shorten)}'
 
 
 def say_missing(name: str, path: Path, n_missing: int, n_rows: int, first: int, reason: str) -> str:
     """Say that cells of a column are missing, the first in row `first` from 0, and why that will not do."""
     return (
-        f'column "{name}" of {path} has no value in {n_missing} of {n_rows} rows, first in row {first + 1}: {reason}, '
-        "so fill them in or drop those rows"
+        f'column "{shorten(name)}" of {path} has no value in {n_missing} of {n_rows} rows, first in row {first + 1}: '
+        f"{reason}, so fill them in or drop those rows"
     )
 
 

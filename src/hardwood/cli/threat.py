@@ -15,6 +15,7 @@ from hardwood.cli.late import LateModule, np
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
 from hardwood.cli.proposals import find_proposals, propose_domains, propose_options
 from hardwood.cli.tables import check_has, check_inputs, check_output, read_table, write_file
+from hardwood.quoting import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ EPSILON = "Or: how far every number can be moved."
 
 _SHOWN = 12  # categories
 _SHOWN_IDENTIFIERS = 3
-_LONGEST = 40  # characters of a category
+_LONGEST = 60  # characters of a category
 _LARGEST_WHOLE = 2**63 - 1  # in TOML
 _SPELLINGS = """\
 # To let the attacker change a column, take the "# " off the line with its name and say how, in the units of the column:
@@ -177,7 +178,7 @@ def _describe_numbers(column: pd.Series, name: str) -> Iterator[str]:
 
 def _describe_categories(counts: pd.Series, n_values: int, name: str) -> Iterator[str]:
     if len(counts) > max(_SHOWN, 0.5 * n_values):
-        examples = ", ".join(map(_shorten, counts.index[:_SHOWN_IDENTIFIERS]))
+        examples = ", ".join(shorten(label, _LONGEST) for label in counts.index[:_SHOWN_IDENTIFIERS])
         yield _comment(f"{len(counts):,} different values in {n_values:,} cells, such as {examples}, ...")
         yield _comment(f"probably identifiers, which say nothing of new rows: hardwood fit --ignore {name}")
         return
@@ -193,14 +194,8 @@ def _count(labels: pd.Series) -> pd.Series:
 
 
 def _counts(counts: pd.Series) -> str:
-    shown = [f"{_shorten(label)} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
+    shown = [f"{shorten(label, _LONGEST)} ({count:,})" for label, count in counts.iloc[:_SHOWN].items()]
     return ", ".join(shown if len(counts) <= _SHOWN else [*shown, f"and {len(counts) - _SHOWN:,} more"])
-
-
-def _shorten(label: object) -> str:
-    """Return a label of readable length."""
-    text = str(label)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _comment(text: str) -> str:

@@ -15,6 +15,7 @@ from hardwood.cli.messages import CommandError
 from hardwood.cli.streams import MOST_TEXTS, make_stream
 from hardwood.cli.tables import explain_absence
 from hardwood.progress import Progress
+from hardwood.quoting import shorten
 
 if TYPE_CHECKING:
     from hardwood.table.batches import Batch, Stream
@@ -118,9 +119,11 @@ class _Look:
         path, target = self._path, self._wanted.target
         remarks = []
         if missing := self._n_rows - self._n_labelled:
-            remarks.append(f'{missing:,} of {self._n_rows:,} rows have no value of "{target}" and are left out')
+            remarks.append(
+                f'{missing:,} of {self._n_rows:,} rows have no value of "{shorten(target)}" and are left out'
+            )
         if not self._n_labelled:
-            raise CommandError(f'column "{target}" of {path} has no value in any row')
+            raise CommandError(f'column "{shorten(target)}" of {path} has no value in any row')
         found = {name: self._judge_feature(cells) for name, cells in self._cells.items()}
         problems = [*self._labels.list_problems(), *_list_problems(found, path, target)]
         if problems:
@@ -135,7 +138,7 @@ class _Look:
         absent = [name for name in dict.fromkeys(named) if name not in table.columns]
         twice = sorted({*wanted.categorical} & {*wanted.numeric})
         problems = [explain_absence(table, name, self._path) for name in absent]
-        problems += [f'column "{name}" is said to be --categorical and --numeric' for name in twice]
+        problems += [f'column "{shorten(name)}" is said to be --categorical and --numeric' for name in twice]
         if problems:
             raise CommandError(*problems)
 
@@ -150,14 +153,14 @@ def _list_problems(found: dict[str, Found], path: Path, target: str) -> Iterator
         if column.problem:
             yield f"{path}: {column.problem}"
     if not any(column.is_used or column.problem for column in found.values()):
-        yield f'{path} has no column besides "{target}" to predict it from'
+        yield f'{path} has no column besides "{shorten(target)}" to predict it from'
 
 
 class _Labels:
     """The targets of a table, part after part."""
 
     def __init__(self, wanted: Wanted, path: Path, most: int | None) -> None:
-        self._is_regression, self._where = wanted.is_regression, f'column "{wanted.target}" of {path}'
+        self._is_regression, self._where = wanted.is_regression, f'column "{shorten(wanted.target)}" of {path}'
         self._path, self._most = path, most
         self._cells = Cells(wanted.target, most)
         self._counts: dict[Any, int] = {}
@@ -206,7 +209,7 @@ class _Labels:
         classes, n_rows = self.count(), sum(self._counts.values())
         n_classes = f"more than {self._most:,}" if len(classes) > (self._most or n_rows) else f"{len(classes):,}"
         if len(classes) < 2:
-            yield f"{self._where} holds one class only ({next(iter(classes))}), not two"
+            yield f"{self._where} holds one class only ({shorten(next(iter(classes)))}), not two"
         elif not self._is_text and np.result_type(*self._dtypes).kind == "f" and len(classes) > _MANY_NUMBERS:
             yield f"{self._where} holds {n_classes} different numbers; to predict a number say --task regression"
         elif len(classes) > min(max(_MANY_NUMBERS, n_rows // 2), self._most or n_rows):

@@ -5,6 +5,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from hardwood.convert.alignment import align, arrange
 from hardwood.convert.checking import check_import, check_labels_known, check_rows
 from hardwood.convert.libraries import load_library
 from hardwood.convert.source import Source
@@ -59,6 +60,12 @@ _REFUSED = {
     "RegressorChain": "has several outputs",
 }
 
+# Lists have no names to go by: which column an entry is meant for must not be left to a guess that nobody hears of.
+_REORDERED = (
+    "X: its columns are those of the model in another order, and are told apart by their names; what has one entry per "
+    "column, such as threat=[...], is read in the order of X. Give the columns in the model's order to silence this"
+)
+
 
 def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
     """Return a model as a :class:`TreeEnsemble` that predicts exactly the same.
@@ -77,16 +84,17 @@ def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
         JSON or UBJ, LightGBM's text.
         Of models that stopped early, the rounds are imported that their own ``predict`` uses.
     X : table, optional
-        The rows that the import is meant for. The model predicts them once, and so does the import, and both have to
+        The rows that the import is meant for. Its columns are those of the model, by their names where both have some;
+        one too few or too many is an error. The model predicts the rows once, and so does the import, and both have to
         agree. What only the table knows is taken from it: names of columns that LightGBM has respelt, labels of
         categories that XGBoost has forgotten. A categorical column none of whose labels the model knows is an error.
 
     Returns
     -------
     TreeEnsemble
-        Its columns are named and labelled as the model's, and values may be missing (`schema.accepts_missing`) iff the
-        model takes missing values. Where a model knows the codes of categories only, such as XGBoost before version
-        3.1, the codes are the labels.
+        Its columns are named and labelled as the model's, in the order of `X` (with a warning if that is another), and
+        values may be missing (`schema.accepts_missing`) iff the model takes missing values. Where a model knows the
+        codes of categories only, such as XGBoost before version 3.1, the codes are the labels.
 
     Raises
     ------
@@ -111,19 +119,24 @@ def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
     TreeEnsemble(1 tree, 2 leaves, 1 features)
     """
     reading = read_model(model)
-    if isinstance(reading, TreeEnsemble):
-        if X is not None:
-            check_labels_known(reading.schema, X)
-        return reading
-    if X is not None and reading.adapt is not None:
-        reading = reading.adapt(X)
-    if reading.warning is not None:
-        warnings.warn(reading.warning, stacklevel=2)
-    check_import(reading)
-    if X is not None:
-        check_labels_known(reading.ensemble.schema, X)
-        check_rows(reading, X)
-    return reading.ensemble
+    source = None if isinstance(reading, TreeEnsemble) else reading
+    ensemble = reading if isinstance(reading, TreeEnsemble) else reading.ensemble
+    alignment = None if X is None else align(ensemble.schema, X, str if source is None else source.respell)
+    if source is not None:
+        if alignment is not None and source.adapt is not None:
+            source = source.adapt(alignment.table)
+        if source.warning is not None:
+            warnings.warn(source.warning, stacklevel=2)
+        check_import(source)
+        ensemble = source.ensemble
+    if alignment is None:
+        return ensemble
+    check_labels_known(ensemble.schema, alignment.table)
+    if source is not None:
+        check_rows(source, alignment.table)
+    if alignment.is_reordered:
+        warnings.warn(_REORDERED, stacklevel=2)
+    return arrange(ensemble, alignment)
 
 
 def read_model(model: Any) -> TreeEnsemble | Source:

@@ -8,6 +8,7 @@ from hardwood.convert.precision import LARGEST
 from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import unpack_set
+from hardwood.quoting import list_some, quote, shorten
 from hardwood.table import Schema
 from hardwood.table.columns import get_column, open_table, read_codes, say_where
 
@@ -126,16 +127,18 @@ def check_rows(source: Source, X: Any) -> None:
     try:
         wrong, ours, theirs = _compare(source, matrix, X if as_it_is else source.as_table(matrix), outputs=False)
     except Exception as error:  # a library may raise anything
-        raise ValueError(f"X: {source.name} itself does not predict for this table: {_first_line(error)}") from error
+        raise ValueError(
+            f"X: {source.name} itself does not predict for this table: {_first_line(error)}{_name_odd_type(schema, X)}"
+        ) from error
     if wrong.any():
         rows = np.flatnonzero(wrong)
         first = int(rows[0])
         shown = ", ".join(map(str, rows[:N_SHOWN])) + (", ..." if len(rows) > N_SHOWN else "")
         raise ValueError(
             f"X: {source.name} predicts otherwise than its import on {len(rows)} of {len(matrix)} rows (counted from "
-            f"0: {shown}), so nothing can be said of it. In row {first} it says {theirs[first]!r}, the import "
-            f"{ours[first]!r}. Where the columns and categories of X are those that the model was trained on, please "
-            "report this with the model."
+            f"0: {shown}), so nothing can be said of it. In row {first} it says {quote(theirs[rows].tolist()[0])}, "
+            f"the import {quote(ours[rows].tolist()[0])}{_name_unknown(schema, matrix[first], X, first)}. Where the "
+            "columns and categories of X are those that the model was trained on, please report this with the model."
         )
 
 
@@ -153,13 +156,32 @@ def check_labels_known(schema: Schema, X: Any) -> None:
         codes = read_codes(column, labels, say_where(schema.feature_names, j), keep_missing=True)
         if (codes[~np.isnan(codes)] != len(labels)).any():
             continue
-        values = column.tolist() if isinstance(column, np.ndarray) else column.to_numpy().tolist()
-        found = list(dict.fromkeys(value for value, code in zip(values, codes, strict=True) if code == code))
+        values = zip(_list_values(column), codes, strict=True)
+        found = list(dict.fromkeys(value for value, code in values if code == code))
         if len(found) > 1:
             raise ValueError(
-                f"X: {say_where(schema.feature_names, j)} holds the categories {_list(found)}, and the model knows "
-                f"none of them; it knows {_list(list(labels))}"
+                f"X: {say_where(schema.feature_names, j)} holds the categories {list_some(found, N_SHOWN)}, and the "
+                f"model knows none of them; it knows {list_some(labels, N_SHOWN)}"
             )
+
+
+def _name_odd_type(schema: Schema, X: Any) -> str:
+    """Name a column of a DataFrame that has categories for the model or for the table, but not for both."""
+    for j, dtype in enumerate(map(str, getattr(X, "dtypes", ()))):
+        is_categorical = schema.categories[j] is not None
+        if is_categorical != dtype.startswith(("category", "Categorical", "Enum")):
+            holds = "categories" if is_categorical else "numbers"
+            return f" ({say_where(schema.feature_names, j)} holds {holds} for the model, and is {quote(dtype)} in X)"
+    return ""
+
+
+def _name_unknown(schema: Schema, codes: np.ndarray, X: Any, row: int) -> str:
+    """Name a category of a row that the model does not know, of which libraries make different things."""
+    for j in schema.categorical:
+        if codes[j] == len(schema.categories[j] or ()):
+            label = _list_values(get_column(open_table(X), j))[row]
+            return f"; {say_where(schema.feature_names, j)} holds {quote(label)} there, which the model does not know"
+    return ""
 
 
 def _compare(
@@ -197,13 +219,13 @@ def _same_up_to_rounding(ensemble: TreeEnsemble, ours: np.ndarray, theirs: np.nd
     return np.abs(ours - theirs) <= ensemble.n_trees * np.finfo(ensemble.precision).eps * scale
 
 
+def _list_values(column: Any) -> list[Any]:
+    return (column if isinstance(column, np.ndarray) else column.to_numpy()).tolist()
+
+
 def _is_pandas(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).partition("\n")[0]
-
-
-def _list(labels: list[Any]) -> str:
-    return ", ".join(map(repr, labels[:N_SHOWN])) + (", ..." if len(labels) > N_SHOWN else "")
+    return shorten((str(error).strip() or type(error).__name__).partition("\n")[0])

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.convert.encoders import ENCODERS, read_encoder
+from hardwood.quoting import quote
 
 Operation = Callable[[np.ndarray], np.ndarray]
 
@@ -121,7 +122,7 @@ def _trace_min_max_scaler(step: Any, columns: Sequence[Column]) -> list[Column]:
 
 def _trace_function(step: Any, columns: Sequence[Column]) -> list[Column]:
     if step.func is not None:
-        name = getattr(step.func, "__name__", repr(step.func))
+        name = getattr(step.func, "__name__", quote(step.func))
         raise Unfoldable(
             f"it calls {name}, and nobody promises that the last digit of such a function never falls as its argument "
             "grows, nor that it is the same for every shape of a table"
@@ -131,7 +132,7 @@ def _trace_function(step: Any, columns: Sequence[Column]) -> list[Column]:
 
 def _trace_simple_imputer(step: Any, columns: Sequence[Column]) -> list[Column]:
     if not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
-        raise Unfoldable(f"it takes {step.missing_values!r} for a missing value; only NaN is supported")
+        raise Unfoldable(f"it takes {quote(step.missing_values)} for a missing value; only NaN is supported")
     fills = step.statistics_.tolist()
     kept = [j for j, fill in enumerate(fills) if step.keep_empty_features or not _is_nan(fill)]
     filled = [columns[j].then(_fill(0.0 if _is_nan(fills[j]) else fills[j])) for j in kept]

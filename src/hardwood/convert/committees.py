@@ -12,6 +12,7 @@ from hardwood.convert.joining import Member, join
 from hardwood.convert.scikit_learn import in_one_thread, name_of, quiet, run_quietly, schema_of, takes_missing
 from hardwood.convert.source import Answer, Source
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import quote
 from hardwood.table import Schema
 
 
@@ -46,7 +47,7 @@ def read_voting(model: Any) -> Source:
 
 def _finish_average(model: Any, members: Sequence[Member], classes: np.ndarray | None, divisor: float) -> Source:
     if not divisor > 0.0:
-        raise ValueError(f"{name_of(model)} has weights that add up to {divisor!r}; expected a positive sum")
+        raise ValueError(f"{name_of(model)} has weights that add up to {quote(divisor)}; expected a positive sum")
     single = in_one_thread(model)
     ensemble = join(
         members,

@@ -10,6 +10,7 @@ from hardwood.convert.precision import LARGEST
 from hardwood.convert.scikit_learn import name_of, run_quietly, schema_of
 from hardwood.convert.source import Answer, Source
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
+from hardwood.quoting import quote
 from hardwood.table import Schema
 
 
@@ -18,8 +19,8 @@ def read_hist_gradient_boosting(model: Any) -> Source:
     classes = getattr(model, "classes_", None)
     if classes is None and model.loss in ("poisson", "gamma"):
         raise ValueError(
-            f"{name_of(model)} with loss={model.loss!r} predicts the exponential of a sum of trees; only losses that "
-            "predict the sum itself are supported"
+            f"{name_of(model)} with loss={quote(model.loss)} predicts the exponential of a sum of trees; only "
+            "losses that predict the sum itself are supported"
         )
     predictors = [predictor for members in model._predictors for predictor in members]
     records = np.concatenate([predictor.nodes for predictor in predictors])

@@ -7,6 +7,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
+from hardwood.quoting import shorten
 from hardwood.table import Schema
 
 
@@ -72,7 +73,7 @@ def _gather_labels(members: Sequence[Member], schema: Schema) -> tuple[tuple | N
     for column, labels in enumerate(gathered):
         if labels is not None and is_number[column]:
             raise ValueError(
-                f"model: {schema.name(column)} is a number for one of its members and categories for another"
+                f"model: {shorten(schema.name(column))} is a number for one of its members and categories for another"
             )
     return tuple(gathered)
 

@@ -1,7 +1,6 @@
 """Importing LightGBM's models."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from hardwood.convert.precision import LARGEST, find_cut
 from hardwood.convert.scikit_learn import quiet
 from hardwood.convert.source import Answer, Source
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
+from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
 
 # Objectives that predict the sum of the trees as it is.
@@ -32,7 +32,7 @@ def read_text(raw: bytes, source: str) -> Source:
     try:
         booster = lightgbm.Booster(model_str=check_text(raw.decode()))
     except (lightgbm.basic.LightGBMError, ValueError, OverflowError) as error:
-        raise ValueError(f"{source} is not a valid LightGBM model: {error}") from None
+        raise ValueError(f"{source} is not a valid LightGBM model: {shorten(error)}") from None
     return read_booster(booster)
 
 
@@ -59,7 +59,7 @@ def read_estimator(estimator: Any) -> Source:
     text = Text(booster.model_to_string())
     if classes is not None and text.objective.split()[0] not in _CLASSIFICATION:
         raise ValueError(
-            f"{name} has the objective {text.objective!r}; a classifier's must be 'binary' or 'multiclass'"
+            f"{name} has the objective {quote(text.objective)}; a classifier's must be 'binary' or 'multiclass'"
         )
     return _read(text, booster, classes, quiet(estimator.predict), name)
 
@@ -67,7 +67,7 @@ def read_estimator(estimator: Any) -> Source:
 def _read(text: Text, booster: Any, classes: np.ndarray | None, predict: Answer, name: str) -> Source:
     if classes is None and (text.objective not in _IDENTITY or text.n_outputs > 1):
         raise ValueError(
-            f"{name} with objective={text.objective!r} predicts not the sum of its trees but a function of "
+            f"{name} with objective={quote(text.objective)} predicts not the sum of its trees but a function of "
             "the sum; only classifiers and objectives such as 'regression' are supported"
         )
     sigmoid = float(dict(word.split(":") for word in text.objective.split() if ":" in word).get("sigmoid", 1.0))
@@ -93,7 +93,7 @@ def _read(text: Text, booster: Any, classes: np.ndarray | None, predict: Answer,
             table[known, j] = category[rows[known, j].astype(np.intp)]
         return table
 
-    source = Source(
+    return Source(
         ensemble=ensemble,
         name=name,
         predict=predict,
@@ -101,21 +101,8 @@ def _read(text: Text, booster: Any, classes: np.ndarray | None, predict: Answer,
         probability=(lambda table: np.asarray(booster.predict(table))) if text.n_outputs > 1 else None,
         as_table=as_source,
         infinite=True,
+        respell=lambda column: column.replace(" ", "_"),
     )
-    return replace(source, adapt=lambda table: _adapt_names(source, table))
-
-
-def _adapt_names(source: Source, table: Any) -> Source:
-    """Name the columns as a table does, if LightGBM has only written an underscore for every space."""
-    schema = source.ensemble.schema
-    columns = getattr(table, "columns", None)
-    names = [] if columns is None else list(columns)
-    if not all(isinstance(name, str) for name in names) or tuple(names) == schema.feature_names:
-        return source
-    if tuple(name.replace(" ", "_") for name in names) != schema.feature_names:
-        return source
-    renamed = replace(schema, feature_names=tuple(names))
-    return replace(source, ensemble=replace(source.ensemble, schema=renamed))
 
 
 def _link(is_single: bool, sigmoid: float) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.convert.tree_shapes import check_shape, require
+from hardwood.quoting import quote
 
 _MOST = 2**31 - 1
 _HEADER = ("num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names", "feature_infos")
@@ -36,7 +37,7 @@ def check_text(text: str) -> str:
     require(len(blocks) % n_outputs == 0, f"it has {len(blocks)} trees for {n_outputs} outputs")
     for number, block in enumerate(blocks):
         name, _, lines = block.partition("\n")
-        require(name == str(number), f"tree {number} is called {name!r}")
+        require(name == str(number), f"tree {number} is called {quote(name)}")
         try:
             _check_tree(_read_lines(lines), n_features)
         except ValueError as error:
@@ -51,7 +52,7 @@ def _check_header(header: dict[str, str], n_features: int, n_outputs: int) -> No
         n_words = len(header[field].split(" "))
         require(n_words == n_features, f"{field} has {n_words} entries for {n_features} features")
     for info in header["feature_infos"].split(" "):
-        require(_INFO.fullmatch(info) is not None, f"feature_infos holds {info!r}")
+        require(_INFO.fullmatch(info) is not None, f"feature_infos holds {quote(info)}")
     n_classes = _number(header["num_class"], "num_class", 1, _MOST)
     require(n_classes == n_outputs, f"it has {n_classes} classes and {n_outputs} trees per round")
     _number(header["label_index"], "label_index", 0, _MOST)
@@ -126,7 +127,7 @@ def _check_rest(rest: str) -> None:
     parameters, end, _ = parameters.partition("\nend of parameters")
     require(bool(end), "it ends before the end of its parameters")
     for line in parameters.split("\n"):
-        require(not line or _PARAMETER.fullmatch(line) is not None, f"{line!r} is not a parameter")
+        require(not line or _PARAMETER.fullmatch(line) is not None, f"{quote(line)} is not a parameter")
 
 
 def _read_lines(block: str, plain: tuple[str, ...] = ()) -> dict[str, str]:
@@ -136,7 +137,7 @@ def _read_lines(block: str, plain: tuple[str, ...] = ()) -> dict[str, str]:
         if not line or line in plain:
             continue
         field, equals, value = line.partition("=")
-        require(bool(equals), f"the line {line[:40]!r} says nothing")
+        require(bool(equals), f"the line {quote(line[:40])} says nothing")
         require(field not in fields, f"{field} occurs twice")
         fields[field] = value
     return fields
@@ -157,7 +158,8 @@ def _numbers(text: str, field: str, count: int) -> np.ndarray:
 
 
 def _real(word: str) -> float:
-    require("_" not in word, f"{word!r} is not a number")
+    if "_" in word:
+        raise ValueError(f"{quote(word)} is not a number")
     return float(word)
 
 

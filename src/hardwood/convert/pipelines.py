@@ -14,6 +14,7 @@ from hardwood.convert.scikit_learn import in_one_thread, quiet, run_quietly
 from hardwood.convert.source import Answer, Source
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.bit_sets import pack_sets
+from hardwood.quoting import quote
 from hardwood.table import Schema
 
 
@@ -47,8 +48,8 @@ def read_pipeline(model: Any) -> TreeEnsemble | Source:
 
 def _explain(name: str, step: Any, reason: Exception) -> str:
     return (
-        f"model: a Pipeline with a {type(step).__name__} in front (step {name!r}) cannot be turned into trees on the "
-        f"table that goes in: {reason}; give its last step, model[-1], with the table that this step sees, "
+        f"model: a Pipeline with a {type(step).__name__} in front (step {quote(name)}) cannot be turned into trees "
+        f"on the table that goes in: {reason}; give its last step, model[-1], with the table that this step sees, "
         "model[:-1].transform(X), and a threat in the units of that table"
     )
 

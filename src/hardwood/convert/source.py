@@ -40,9 +40,11 @@ class Source:
         Whether the model rounds its rows to float32, and whether it takes infinite numbers.
     takes_unseen : bool
         Whether the model takes categories that it was not trained on.
+    respell : callable
+        How the library has changed the names of columns that it was given.
     adapt : callable, optional
         For a model that does not know all about its columns, such as the labels of categories: takes the table that
-        the caller has, and returns the source that knows them.
+        the caller has, with the columns that the model has, and returns the source that knows them.
     warning : str, optional
         What the user should know of the import, unless a table was there to adapt to.
     """
@@ -56,5 +58,6 @@ class Source:
     float32: bool = False
     infinite: bool = False
     takes_unseen: bool = True
+    respell: Callable[[str], str] = str
     adapt: Callable[[Any], Source] | None = None
     warning: str | None = None

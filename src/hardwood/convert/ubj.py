@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
+
 DEEPEST = 64  # levels of objects in objects; XGBoost's models have ten or so
 
 UBJ_LENGTHS = tuple(bytes([mark]) for mark in b"iUIlL")  # marks of whole numbers, one of which precedes a length
@@ -57,7 +59,7 @@ class _Reader:
             return self.read_object(depth)
         if mark == b"[":
             return self.read_array(depth)
-        raise ValueError(f"byte {self.at - 1} is {mark!r}, where a value should begin")
+        raise ValueError(f"byte {self.at - 1} is {quote(mark)}, where a value should begin")
 
     def read_numbers(self, mark: bytes, count: int) -> list[Any]:
         dtype = np.dtype(_NUMBERS[mark])
@@ -69,7 +71,7 @@ class _Reader:
     def read_count(self) -> int:
         mark = self.take(1)
         if mark not in UBJ_LENGTHS:
-            raise ValueError(f"byte {self.at - 1} is {mark!r}, where a length should stand")
+            raise ValueError(f"byte {self.at - 1} is {quote(mark)}, where a length should stand")
         count = self.read_numbers(mark, 1)[0]
         if not 0 <= count <= len(self.raw):
             raise ValueError(f"the length before byte {self.at} is {count}, in a file of {len(self.raw)} bytes")
@@ -83,7 +85,7 @@ class _Reader:
         while self.raw[self.at : self.at + 1] != b"}":
             key = self.read_text()
             if key in members:
-                raise ValueError(f"{key!r} occurs twice in one object")
+                raise ValueError(f"{quote(key)} occurs twice in one object")
             members[key] = self.read_value(self.take(1), depth - 1)
         self.at += 1
         return members
@@ -94,7 +96,7 @@ class _Reader:
         if mark == b"$":
             kind, mark = self.take(1), self.take(1)
             if kind not in _NUMBERS or mark != b"#":
-                raise ValueError(f"byte {self.at - 1} is {mark!r}, where the length of an array should stand")
+                raise ValueError(f"byte {self.at - 1} is {quote(mark)}, where the length of an array should stand")
         if mark == b"#":
             count = self.read_count()
             if kind is not None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.quoting import quote
+
 if TYPE_CHECKING:
     from hardwood.convert.xgboost_document import Document
 
@@ -77,8 +79,9 @@ def restore_labels(document: "Document", features: Sequence[int], table: Any) ->
             assert document.feature_names is not None
             text = kept.text.decode(errors="replace")
             raise ValueError(
-                f"X: feature {document.feature_names[j]!r} has the categories {labels!r}. XGBoost before version 3.4 "
-                f"keeps labels that are not ASCII in part only, and what this model has kept, {text!r}, is not the "
+                f"X: feature {quote(document.feature_names[j])} has the categories {quote(labels)}. XGBoost before "
+                "version 3.4 keeps labels that are not ASCII in part only, and what this model has kept, "
+                f"{quote(text)}, is not the "
                 "beginning of these: give the categories of the table that the model was trained on, all of them and "
                 "in that order, or train with XGBoost 3.4 or later"
             )

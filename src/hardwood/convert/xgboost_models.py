@@ -21,6 +21,7 @@ from hardwood.convert.xgboost_labels import restore_labels
 from hardwood.convert.xgboost_validation import check_document
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
+from hardwood.quoting import list_some, quote, shorten
 from hardwood.table import Schema
 
 # What a node of DART adds: from its value, the base score and the weight of its tree.
@@ -42,7 +43,7 @@ def read_bytes(raw: bytes, source: str) -> Source:
         facts = json.loads(booster.attr("scikit_learn") or "{}")
         kind = facts.get("_estimator_type") if isinstance(facts, dict) else None
     except (ValueError, RecursionError, OverflowError, xgboost.core.XGBoostError) as error:
-        first_line = str(error).partition("\n")[0]
+        first_line = shorten(str(error).partition("\n")[0])
         raise ValueError(f"{source} is not a valid XGBoost model: {first_line}") from None
     if kind not in _ESTIMATORS:
         return read_booster(booster)
@@ -91,7 +92,7 @@ def read_estimator(estimator: Any) -> Source:
     """Read an estimator of XGBoost's scikit-learn API, with the rounds that its predict uses."""
     name = type(estimator).__name__
     if not math.isnan(estimator.missing):
-        raise ValueError(f"{name} takes {estimator.missing!r} for a missing value; only NaN is supported")
+        raise ValueError(f"{name} takes {quote(estimator.missing)} for a missing value; only NaN is supported")
     booster = estimator.get_booster()
     best = booster.attr("best_iteration")
     is_classifier = hasattr(estimator, "n_classes_")
@@ -180,7 +181,7 @@ def _warn_of_codes(document: Document, unknown: Collection[int]) -> str | None:
     """Say that codes are the labels, unless the model was trained on codes."""
     if not unknown or document.feature_names is None:
         return None
-    names = ", ".join(repr(document.feature_names[j]) for j in sorted(unknown))
+    names = list_some([document.feature_names[j] for j in sorted(unknown)])
     return (
         f"the model does not hold the labels of {names}, so its codes (0, 1, ...) are the labels of the import; give "
         "as_ensemble a pandas table with the model's categories as well, or train with XGBoost 3.4 or later"
@@ -200,8 +201,8 @@ def _require_identity(document: Document, transform: Callable[[np.ndarray], np.n
     margin = np.linspace(-20.0, 20.0, 41, dtype=np.float32)
     if document.n_outputs > 1 or not np.array_equal(transform(margin), margin):
         raise ValueError(
-            f"model: with objective={document.objective!r} it predicts not the sum of its trees but a function of the "
-            "sum; only classifiers and objectives such as 'reg:squarederror' are supported"
+            f"model: with objective={quote(document.objective)} it predicts not the sum of its trees but a "
+            "function of the sum; only classifiers and objectives such as 'reg:squarederror' are supported"
         )
 
 

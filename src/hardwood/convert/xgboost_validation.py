@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.convert.tree_shapes import check_shape, require
+from hardwood.quoting import quote
 
 _ROOT = 2_147_483_647  # what XGBoost writes for the parent of a root; in trees with vectors for leaves it is -1
 _MOST_CATEGORIES = 2**24  # XGBoost's own limit: codes are kept as float32
@@ -58,7 +59,7 @@ def _check_objective(objective: dict[str, Any], n_classes: int) -> None:
 def _check_booster(booster: dict[str, Any], n_features: int, n_outputs: int) -> None:
     name = _get(booster, "name", str)
     require(name != "gblinear", "booster='gblinear' is a linear model; only trees are supported")
-    require(name in ("gbtree", "dart"), f"its booster is {name!r}")
+    require(name in ("gbtree", "dart"), f"its booster is {quote(name)}")
     inner = _get(booster, "gbtree", dict) if "gbtree" in booster else booster
     forest = _get(inner, "model", dict)
     trees = _get(forest, "trees", list)

@@ -13,6 +13,7 @@ from hardwood.dask.run import DaskRun, open_run
 from hardwood.dask.tables import Part
 from hardwood.estimators import RobustBoostingClassifier, RobustBoostingRegressor
 from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
+from hardwood.estimators.numbers import choose_target_unit
 from hardwood.grow.bins import Sample
 from hardwood.grow.boosted import BoostingProblem, make_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
@@ -21,6 +22,14 @@ from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.workers import hire
 from hardwood.progress import read_progress
 from hardwood.threat import ThreatModel
+from hardwood.weights import choose_weight_unit, refuse_no_weight
+
+
+class Units(NamedTuple):
+    """What numbers are divided by: powers of two."""
+
+    weight: float
+    target: float
 
 
 class PlacedRows(NamedTuple):
@@ -40,7 +49,8 @@ def place_classes(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: A
     placed = place_problem(estimator, run, X, y, sample_weight)
     found = placed.problem
     schema = replace(found.schema, accepts_missing=True)
-    problem = BoostingProblem(schema, found.classes, found.threat.resolve(schema, found.classes))
+    reach = found.threat.resolve(schema, found.classes)
+    problem = BoostingProblem(schema, found.classes, reach, found.weight_unit)
     return PlacedRows(
         problem, found.threat, found.class_weight, placed.n_per_class, placed.sample, placed.table, placed.reader
     )
@@ -49,16 +59,21 @@ def place_classes(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: A
 def place_values(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: Any) -> PlacedRows:
     """Read a table of numbers into the memory of a cluster."""
     table, found = place_rows(estimator, run, X, y, sample_weight, has_classes=False)
-    if not found.n_kept.any():
-        raise ValueError("sample_weight: no row has a positive weight")
+    refuse_no_weight(int(found.n_kept.sum()))
     schema, threat = found.columns.settle(ThreatModel.coerce(estimator.threat))
     schema = replace(schema, accepts_missing=True)
     reader = RowReader(schema, threat, None, found.number_rows(len(table.handles)))
-    problem = BoostingProblem(schema, None, threat.resolve(schema))
+    weights = found.weights
+    unit = choose_weight_unit(weights, None, "sample_weight")
+    total = float(weights.largest[0]) / unit * int(weights.n_rows[0])
+    target_unit = choose_target_unit(found.largest_target, total, unit)
+    problem = BoostingProblem(schema, None, threat.resolve(schema), unit, target_unit)
     return PlacedRows(problem, threat, None, found.n_kept, draw_sample(table, reader, found), table, reader)
 
 
-def _code(parts: list[Part], reader: RowReader, plan: TablePlan, class_weight: np.ndarray | None) -> list[BoostBlock]:
+def _code(
+    parts: list[Part], reader: RowReader, plan: TablePlan, units: Units, class_weight: np.ndarray | None
+) -> list[BoostBlock]:
     """Code the rows of a block."""
     rows = list(reader.read(parts))
     target = np.concatenate(
@@ -74,6 +89,8 @@ def _code(parts: list[Part], reader: RowReader, plan: TablePlan, class_weight: n
             start = own.stop
     if class_weight is not None:
         weight = class_weight[class_index] * weight
+    else:
+        weight, target = weight / units.weight, target / units.target
     pieces = tuple((each.start, len(each.X)) for each in rows)
     n_classes = 0 if class_weight is None else len(class_weight)
     return make_tiles(plan, codes, n_classes, target, weight, pieces)
@@ -91,7 +108,8 @@ def _fit_on(estimator: Any, place: Callable[..., PlacedRows], X: Any, y: Any, sa
         if options.ordered:
             check_ordered(problem.reach, problem.schema)
         plan = plan_table(placed.sample, problem.reach, options.max_bins)
-        blocks = placed.table.map(_code, placed.reader, plan, placed.class_weight, name="hardwood-code")
+        units = Units(problem.weight_unit, problem.target_unit)
+        blocks = placed.table.map(_code, placed.reader, plan, units, placed.class_weight, name="hardwood-code")
         del placed  # and with it the rows
         folds = draw_folds(
             estimator.early_stopping,

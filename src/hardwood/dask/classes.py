@@ -15,6 +15,7 @@ from hardwood.grow.coded_rows import CodePlan, plan_codes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.threat import Reach, ThreatModel
+from hardwood.weights import divide_classes
 
 
 class PlacedProblem(NamedTuple):
@@ -47,14 +48,17 @@ def place_problem(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: A
     if found.has_weight:
         refuse_one_class_with_weight(classes, found.n_kept)
     schema, threat = found.columns.settle(threat)
+    class_weight = weigh_classes(estimator.class_weight, classes, found.n_rows)
+    class_weight, unit = divide_classes(found.weights, class_weight, has_weight=found.has_weight)
     problem = Problem(
         X=np.empty((0, schema.n_features)),
         class_index=np.empty(0, dtype=np.min_scalar_type(len(classes) - 1)),
         sample_weight=np.empty(0) if found.has_weight else None,
-        class_weight=weigh_classes(estimator.class_weight, classes, found.n_rows),
+        class_weight=class_weight,
         schema=schema,
         classes=classes,
         threat=threat,
+        weight_unit=unit,
     )
     reader = RowReader(schema, threat, classes, found.number_rows(len(table.handles)))
     return PlacedProblem(problem, found.n_kept, draw_sample(table, reader, found), table, reader)

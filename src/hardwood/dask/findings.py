@@ -5,12 +5,13 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from hardwood.dask.tables import Part, say_where
 from hardwood.estimators.findings import ColumnFindings, find_columns
 from hardwood.estimators.numbers import read_numbers
-from hardwood.estimators.target import index_two, read_column
+from hardwood.estimators.target import index_two, read_column, refuse_infinite
+from hardwood.table.columns import check_classes
+from hardwood.weights import WeightRange, measure_weights, read_weights
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,15 @@ class Findings:
     columns: ColumnFindings
     classes: np.ndarray | None  # the labels, sorted; None: the target is numbers
     n_rows: np.ndarray  # int64: the rows of each class; of all where there are no classes
-    n_kept: np.ndarray  # int64: those of them that weigh something
+    weights: WeightRange  # of those of them that weigh something
+    largest_target: float  # without its sign, of rows that weigh something; 0 where there are classes
     kept_by_part: dict[int, int]  # how many rows of each partition weigh something
     has_weight: bool
+
+    @property
+    def n_kept(self) -> np.ndarray:
+        """How many rows of each class weigh something."""
+        return self.weights.n_rows
 
     @property
     def first(self) -> int:
@@ -32,7 +39,7 @@ class Findings:
     def merge(self, other: "Findings") -> "Findings":
         """Return what was found in the partitions of both."""
         mine, theirs = (self, other) if self.first < other.first else (other, self)
-        counts = [np.stack([each.n_rows, each.n_kept]) for each in (mine, theirs)]
+        n_rows, weights = [mine.n_rows, theirs.n_rows], [mine.weights, theirs.weights]
         classes = None
         if mine.classes is not None and theirs.classes is not None:
             if (mine.classes.dtype.kind in "biuf") != (theirs.classes.dtype.kind in "biuf"):
@@ -41,13 +48,15 @@ class Findings:
                     f"partition {theirs.first}; give them one type"
                 )
             classes = np.union1d(mine.classes, theirs.classes)
-            counts = [_spread(mine.classes, counts[0], classes), _spread(theirs.classes, counts[1], classes)]
-        n_rows, n_kept = counts[0] + counts[1]
+            where = [np.searchsorted(classes, own) for own in (mine.classes, theirs.classes)]
+            n_rows = [_spread(each, at, len(classes)) for each, at in zip(n_rows, where, strict=True)]
+            weights = [_spread_range(each, at, len(classes)) for each, at in zip(weights, where, strict=True)]
         return Findings(
             columns=mine.columns.merge(theirs.columns),
             classes=classes,
-            n_rows=n_rows,
-            n_kept=n_kept,
+            n_rows=n_rows[0] + n_rows[1],
+            weights=weights[0].merge(weights[1]),
+            largest_target=max(mine.largest_target, theirs.largest_target),
             kept_by_part=mine.kept_by_part | theirs.kept_by_part,
             has_weight=mine.has_weight,
         )
@@ -58,11 +67,20 @@ class Findings:
         return dict(enumerate(accumulate(sizes[:-1], initial=0)))
 
 
-def _spread(own: np.ndarray, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the counts of some classes among those of all."""
-    spread = np.zeros((len(counts), len(classes)), dtype=np.int64)
-    spread[:, np.searchsorted(classes, own)] = counts
+def _spread(values: np.ndarray, where: np.ndarray, n_classes: int, absent: float = 0.0) -> np.ndarray:
+    """Return what is known of some classes among all."""
+    spread = np.full(n_classes, absent, dtype=values.dtype)
+    spread[where] = values
     return spread
+
+
+def _spread_range(weights: WeightRange, where: np.ndarray, n_classes: int) -> WeightRange:
+    """Return the weights of some classes among those of all."""
+    return WeightRange(
+        least=_spread(weights.least, where, n_classes, np.inf),
+        largest=_spread(weights.largest, where, n_classes),
+        n_rows=_spread(weights.n_rows, where, n_classes),
+    )
 
 
 def merge_findings(parts: list[Findings | None]) -> Findings | None:
@@ -97,17 +115,24 @@ class FindRows:
         columns, _ = find_columns(part.X, self.categorical_features, accepts_missing=self.accepts_missing, kept=kept)
         if self.has_classes:
             classes, index = index_labels(part)
-            assert_all_finite(classes, input_name="y")
+            refuse_infinite(classes)
+            largest = 0.0
         else:
-            classes, index = None, np.zeros(len(read_numbers(part.y, part.X.shape[0])), dtype=np.intp)
+            target = read_numbers(part.y, part.X.shape[0])
+            classes, index = None, np.zeros(len(target), dtype=np.intp)
+            largest = float(np.abs(target if kept is None else target[kept]).max(initial=0.0))
         n_classes = 1 if classes is None else len(classes)
-        n_kept = np.bincount(index if kept is None else index[kept], minlength=n_classes)
+        if weight is not None and kept is not None:
+            weights = measure_weights(weight[kept], index[kept], n_classes)
+        else:
+            weights = measure_weights(None, index, n_classes)
         return Findings(
             columns=columns,
             classes=classes,
             n_rows=np.bincount(index, minlength=n_classes),
-            n_kept=n_kept,
-            kept_by_part={part.number: int(n_kept.sum())},
+            weights=weights,
+            largest_target=largest,
+            kept_by_part={part.number: int(weights.n_rows.sum())},
             has_weight=weight is not None,
         )
 
@@ -117,6 +142,7 @@ def index_labels(part: Part) -> tuple[np.ndarray, np.ndarray]:
     labels = read_column(part.y, part.X.shape[0])
     if (two := index_two(labels)) is not None:
         return two
+    check_classes(labels)
     classes, index = np.unique(labels, return_inverse=True)
     return classes, index
 
@@ -125,12 +151,4 @@ def read_weight(part: Part) -> np.ndarray | None:
     """Return the weights of a partition's rows, checked; None where there are none."""
     if part.sample_weight is None:
         return None
-    n_rows = part.X.shape[0]
-    weight = np.asarray(part.sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight: expected {n_rows} weights, one per row, got shape {weight.shape}")
-    assert_all_finite(weight, input_name="sample_weight")
-    if (weight < 0.0).any():
-        row = int((weight < 0.0).argmax())
-        raise ValueError(f"sample_weight: row {row} has {float(weight[row])!r}; expected weights >= 0")
-    return weight
+    return read_weights(part.sample_weight, part.X.shape[0])

@@ -52,6 +52,8 @@ def score_parts(model: Any, X: Any, y: Any, sample_weight: Any, client: Any) -> 
     total = found[0]
     for sums in found[1:]:
         total = total.merge(sums)
+    if not np.isfinite([total.weight, total.error, total.spread]).all():
+        raise ValueError("y, sample_weight: weights or squared errors add up to more than float64 can hold; scale them")
     if is_classifier(model):
         return 1.0 - total.error / total.weight
     return 1.0 - total.error / total.spread if total.spread else float(total.error == 0.0)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from hardwood.extras import explain_missing
+from hardwood.quoting import list_some, quote
 
 
 class Part(NamedTuple):
@@ -96,12 +97,12 @@ def _check_name(name: str, value: Any, X: Any) -> Any:
     if isinstance(value, (str, int, tuple)) and value in list(X.columns):
         return value
     if isinstance(value, str):
-        raise ValueError(f"{name}={value!r}: there is no such column; the columns are {list(X.columns)}")
+        raise ValueError(f"{name}={quote(value)}: there is no such column; the columns are {list_some(X.columns)}")
     raise ValueError(f"{name}: expected a Dask Series or array, or the name of a column of X, got {_show(value)}")
 
 
 def _show(value: Any) -> str:
-    return repr(value) if isinstance(value, (str, int)) else repr(type(value).__name__)
+    return quote(value) if isinstance(value, (str, int)) else repr(type(value).__name__)
 
 
 def _check_column(name: str, column: Any, X: Any) -> Any:
@@ -137,8 +138,8 @@ def _take_part(
     """Return a partition, its target and its weights."""
     if columns is not None and list(table.columns) != columns:
         raise ValueError(
-            f"X: partition {number} has the columns {list(table.columns)}, and the table has {columns}; "
-            "give all partitions the same columns in the same order"
+            f"X: partition {number} has the columns {list_some(list(table.columns))}, and the table has "
+            f"{list_some(columns)}; give all partitions the same columns in the same order"
         )
     taken = {name: table[column] for name, column in named.items()} | beside
     X = table.drop(columns=list(named.values())) if named else table

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble.bit_sets import LeftSets, pack_sets
+from hardwood.ensemble.sums import check_sums
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
 from hardwood.table import Schema
 
@@ -60,7 +61,7 @@ def assemble(
     Raises
     ------
     ValueError
-        If the value of a leaf is not finite.
+        If the value of a leaf is not finite, or if leaves may add up to what is not.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def assemble(
     if not np.isfinite(nodes.value[kept]).all():
         raise ValueError("model: the value of a leaf is not finite")
     number = np.append(np.cumsum(kept) - 1, -1)  # the last entry keeps -1 what it is
-    return TreeEnsemble(
+    ensemble = TreeEnsemble(
         root=number[root].astype(np.int32),
         feature=np.where(is_leaf, -1, nodes.feature)[kept].astype(np.int32),
         threshold=np.where(is_leaf | (start >= 0), 0.0, nodes.threshold)[kept],
@@ -110,6 +111,11 @@ def assemble(
         divisor=divisor,
         cut=cut,
     )
+    try:
+        check_sums(ensemble)
+    except ValueError as error:
+        raise ValueError(f"model: {error}") from None
+    return ensemble
 
 
 def place_values(value: np.ndarray, size: np.ndarray, output: np.ndarray, n_outputs: int) -> np.ndarray:

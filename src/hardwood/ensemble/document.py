@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble.bit_sets import pack_sets
+from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
 
 FORMAT = "hardwood.TreeEnsemble"
@@ -65,7 +66,7 @@ def read_document(text: str | bytes, source: str) -> dict[str, Any]:
     try:
         return _read(document)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        what = f"{error} is missing" if isinstance(error, KeyError) else shorten(error, 1000)
         raise ValueError(f"{source} is not a valid hardwood model: {what}") from None
 
 
@@ -74,7 +75,7 @@ def _read(document: Any) -> dict[str, Any]:
     version = document["version"]
     _require(
         type(version) is int and version in READABLE,
-        f"its version is {version!r}; this hardwood reads versions up to {VERSION}",
+        f"its version is {quote(version)}; this hardwood reads versions up to {VERSION}",
     )
     schema = Schema.from_dict(document["schema"])
     for key in ("nodes", "left_categories"):
@@ -104,12 +105,12 @@ def _check_outputs(
     link: Any, precision: Any, divisor: Any, cut: Any, classes: np.ndarray | None, base_score: np.ndarray
 ) -> None:
     """Check what the outputs are and how they become classes."""
-    _require(link in LINKS, f"unknown link {link!r}; known: {', '.join(LINKS)}")
-    _require(precision in ("float32", "float64"), f"unknown precision {precision!r}; known: float32, float64")
+    _require(link in LINKS, f"unknown link {quote(link)}; known: {', '.join(LINKS)}")
+    _require(precision in ("float32", "float64"), f"unknown precision {quote(precision)}; known: float32, float64")
     for name, number in (("divisor", divisor), ("cut", cut)):
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        _require(is_number and math.isfinite(number), f"{name} must be a finite number, not {number!r}")
-    _require(divisor > 0, f"divisor must be positive, not {divisor!r}")
+        _require(is_number and math.isfinite(number), f"{name} must be a finite number, not {quote(number)}")
+    _require(divisor > 0, f"divisor must be positive, not {quote(divisor)}")
     _require(base_score.ndim == 1, "base_score must be a list of numbers")
     if link == "value":
         _require(classes is None, "a regression has no classes")

@@ -88,7 +88,7 @@ def _go_through(patterns: np.ndarray, which: np.ndarray) -> Iterator[tuple[np.nd
 
 
 def _find_features(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, missing: bool) -> np.ndarray:
-    """Return the features that need a column: somebody can change, and the ensemble looks at them."""
+    """Return the features that need a column: somebody can change, and the ensemble or a relation looks at them."""
     if reach.blank is None and reach.fill is None and not missing:
         return np.empty(0, dtype=np.intp)
     wanted = np.zeros(ensemble.schema.n_features, dtype=bool)
@@ -99,6 +99,8 @@ def _find_features(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, mis
         wanted |= reach.fill & gone
     used = np.zeros(len(wanted), dtype=bool)
     used[ensemble.feature[ensemble.feature >= 0]] = True
+    if reach.relations is not None:
+        used[reach.relations.columns] = True
     return np.flatnonzero((wanted & used) | (gone & missing))
 
 
@@ -128,6 +130,7 @@ def _widen(reach: Reach, features: np.ndarray, filled: np.ndarray) -> Reach:
     ends = np.repeat([[-np.inf], [np.inf]], len(none), axis=1) if reach.within is None else reach.within
     within = np.concatenate([ends, np.repeat([[0.0], [1.0]], n_more, axis=1)], axis=1)
     share = None if reach.share is None else np.concatenate([reach.share, np.zeros((2, n_more))], axis=1)
+    tellers = zip(features.tolist(), range(len(none), len(none) + n_more), strict=True)
     return replace(
         reach,
         left=left,
@@ -139,6 +142,7 @@ def _widen(reach: Reach, features: np.ndarray, filled: np.ndarray) -> Reach:
         blank=None,
         fill=None,
         budget=None if reach.budget is None else reach.budget.widen(len(none), features, filled),
+        relations=None if reach.relations is None else replace(reach.relations, missing=tuple(tellers)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
+from hardwood.quoting import quote
 
 _INDENT = "    "
 # The threshold of a split that only parts what is missing from what is not.
@@ -53,11 +54,11 @@ def export_rules(model: Any, *, tree: int = 0, digits: int = 4, max_depth: int |
     """
     ensemble = _ensemble_of(model)
     if not 0 <= tree < ensemble.n_trees:
-        raise ValueError(f"tree must be between 0 and {ensemble.n_trees - 1}, got {tree!r}")
+        raise ValueError(f"tree must be between 0 and {ensemble.n_trees - 1}, got {quote(tree)}")
     if digits < 1:
-        raise ValueError(f"digits must be at least 1, got {digits!r}")
+        raise ValueError(f"digits must be at least 1, got {quote(digits)}")
     if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be None or at least 0, got {max_depth!r}")
+        raise ValueError(f"max_depth must be None or at least 0, got {quote(max_depth)}")
 
     root = int(ensemble.root[tree])
     digits_of = _digits_per_feature(ensemble, root, digits)
@@ -100,7 +101,7 @@ def describe_leaf(ensemble: TreeEnsemble, leaf: int, digits: int = 4) -> str:
 def _ensemble_of(model: Any) -> TreeEnsemble:
     ensemble = getattr(model, "ensemble_", model)
     if not isinstance(ensemble, TreeEnsemble):
-        raise TypeError(f"model must be a TreeEnsemble or an estimator with one, fitted, got {model!r}")
+        raise TypeError(f"model must be a TreeEnsemble or an estimator with one, fitted, got {quote(model)}")
     return ensemble
 
 

@@ -15,6 +15,7 @@ from hardwood._kernels import predicting
 from hardwood._kernels.compiling import frozen
 from hardwood.ensemble.bit_sets import unpack_set
 from hardwood.ensemble.document import read_document, write_document
+from hardwood.ensemble.sums import check_sums
 from hardwood.files import write_whole
 from hardwood.table import Schema
 
@@ -94,6 +95,10 @@ class TreeEnsemble:
             array = getattr(self, field.name)
             if isinstance(array, np.ndarray):
                 object.__setattr__(self, field.name, frozen(np.ascontiguousarray(array)))
+        number = np.dtype(self.precision).type
+        with np.errstate(over="ignore"):  # what is no number there is refused by `check_sums`
+            for name in ("divisor", "cut"):  # as outputs are divided and compared
+                object.__setattr__(self, name, float(number(getattr(self, name))))
         object.__setattr__(self, "_known", {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -339,4 +344,9 @@ class TreeEnsemble:
     @classmethod
     def parse_json(cls, text: str | bytes, source: str = "the text") -> "TreeEnsemble":
         """Read a model from JSON text; `source` names it in errors."""
-        return cls(**read_document(text, source))
+        ensemble = cls(**read_document(text, source))
+        try:
+            check_sums(ensemble)
+        except ValueError as error:
+            raise ValueError(f"{source} is not a valid hardwood model: {error}") from None
+        return ensemble

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.numbers import read_numbers, weigh_rows
+from hardwood.estimators.numbers import choose_target_unit, read_numbers, weigh_rows
 from hardwood.estimators.streamed import read_stream
 from hardwood.estimators.streamed_numbers import read_regression_stream
 from hardwood.estimators.target import read_class_weight, read_columns, read_target, weigh
@@ -19,6 +19,7 @@ from hardwood.grow.workers import hire
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.cheap import sum_extremes
+from hardwood.weights import settle_weights
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def read_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Boosting
         found, sample = streamed.problem, streamed.sample
         batches: Iterable[np.ndarray] = streamed.read_batches()
         schema, threat, classes = replace(found.schema, accepts_missing=True), found.threat, found.classes
-        class_index, row_weight = found.class_index, found.row_weight
+        class_index, row_weight, unit = found.class_index, found.row_weight, found.weight_unit
     else:
         threat, schema = read_columns(estimator, X, accepts_missing=True)
         matrix = schema.encode_narrow(X)
@@ -70,9 +71,10 @@ def read_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Boosting
         class_weight = read_class_weight(estimator.class_weight, classes, class_index)
         if sample_weight is not None:
             matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
+        class_weight, unit = settle_weights(sample_weight, class_index, class_weight)
         row_weight = class_weight[class_index] * (1.0 if sample_weight is None else sample_weight)
         sample, batches = None, [matrix]
-    problem = BoostingProblem(schema, classes, threat.resolve(schema, classes))
+    problem = BoostingProblem(schema, classes, threat.resolve(schema, classes), unit)
     return BoostingInput(problem, threat, class_index, class_index, row_weight, sample, batches)
 
 
@@ -83,15 +85,18 @@ def read_values(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BoostingI
         found, sample = streamed.problem, streamed.sample
         batches: Iterable[np.ndarray] = streamed.read_batches()
         schema, threat = replace(found.schema, accepts_missing=True), found.threat
-        target, weight = found.target, found.row_weight
+        target, weight, unit = found.target, found.row_weight, found.weight_unit
     else:
         threat, schema = read_columns(estimator, X, accepts_missing=True)
         matrix = schema.encode_narrow(X)
         threat = threat.settle(X, matrix, schema)
-        target, weight = read_numbers(y, len(matrix)), np.ones(len(matrix))
+        target, weight, unit = read_numbers(y, len(matrix)), np.ones(len(matrix)), 1.0
         if sample_weight is not None:
-            matrix, target, weight = weigh_rows(matrix, target, sample_weight)
+            matrix, target, weight, unit = weigh_rows(matrix, target, sample_weight)
         sample, batches = None, [matrix]
-    problem = BoostingProblem(schema, None, threat.resolve(schema))
+    target_unit = choose_target_unit(float(np.abs(target).max()), float(weight.max()) * len(target), unit)
+    if target_unit != 1.0:
+        target = target / target_unit
+    problem = BoostingProblem(schema, None, threat.resolve(schema), unit, target_unit)
     no_class = np.zeros(len(target), dtype=np.uint8)
     return BoostingInput(problem, threat, no_class, target, weight, sample, batches)

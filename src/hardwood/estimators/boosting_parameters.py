@@ -18,6 +18,7 @@ from hardwood.estimators.parameters import (
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.boosting import BoostingOptions
 from hardwood.grow.row_draws import DrawnRows, Fold, ListedRows
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -38,7 +39,7 @@ def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
     """Read how trees are to be grown."""
     learning_rate = check_number("learning_rate", estimator.learning_rate, 0.0)
     if learning_rate == 0.0:
-        raise ValueError(f"learning_rate={estimator.learning_rate!r}: expected a number > 0")
+        raise ValueError(f"learning_rate={quote(estimator.learning_rate)}: expected a number > 0")
     patience = estimator.n_iter_no_change
     return BoostingOptions(
         n_rounds=_check_integer("n_estimators", estimator.n_estimators, 1),
@@ -59,13 +60,13 @@ def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
 def _check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     if not (is_integer(value) and value >= low and (high is None or value <= high)):
         wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise ValueError(f"{name}={value!r}: expected {wanted}")
+        raise ValueError(f"{name}={quote(value)}: expected {wanted}")
     return int(value)
 
 
 def _check_share(name: str, value: Any) -> float:
     if not (isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= 1.0):
-        raise ValueError(f"{name}={value!r}: expected a share of the rows in (0, 1]")
+        raise ValueError(f"{name}={quote(value)}: expected a share of the rows in (0, 1]")
     return float(value)
 
 
@@ -81,7 +82,7 @@ def check_ordered(reach: Reach, schema: Schema) -> None:
         assert matrix is not None
         if matrix.sum() > len(matrix) and reach.attacks.any():
             raise ValueError(
-                f"mode='ordered': the attacker may change categories of column {schema.key(feature)!r}, "
+                f"mode='ordered': the attacker may change categories of column {quote(schema.key(feature))}, "
                 "which have no order; expected 'free'"
             )
 
@@ -112,7 +113,7 @@ def draw_folds(
     is_share = isinstance(early_stopping, Real) and not isinstance(early_stopping, (bool, Integral))
     if not (early_stopping == "cv" if isinstance(early_stopping, str) else is_share and 0.0 < early_stopping < 1.0):
         raise ValueError(
-            f"early_stopping={early_stopping!r}: expected 'auto', 'cv', a share of the rows in (0, 1), or False"
+            f"early_stopping={quote(early_stopping)}: expected 'auto', 'cv', a share of the rows in (0, 1), or False"
         )
     is_cv = isinstance(early_stopping, str)
     smallest = n_rows if n_per_class is None else int(n_per_class[n_per_class > 0].min())

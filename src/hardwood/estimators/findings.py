@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from hardwood.estimators.target import hides, is_missing_somewhere
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.likeness import find_whole_columns, is_polars
 from hardwood.threat import ThreatModel
@@ -56,7 +57,7 @@ def make_template(head: Any, whole: Collection[int]) -> Any:
     """Return the first row of a table, with types that hold whole numbers only where those of all its parts do."""
     lost = [column.position for column in find_whole_columns(head) if column.position not in whole]
     if lost and is_polars(head):
-        raise ValueError(f"X: column {head.columns[lost[0]]!r} has whole numbers in some batches only")
+        raise ValueError(f"X: column {quote(head.columns[lost[0]])} has whole numbers in some batches only")
     return head.astype({head.columns[j]: np.float64 for j in lost}) if lost else head
 
 
@@ -100,7 +101,7 @@ def join_classes(parts: list[np.ndarray]) -> np.ndarray:
     classes = np.unique(np.concatenate(parts))
     check_classification_targets(np.repeat(classes, 3))  # a class of one row each would be warned about
     if len(classes) < 2:
-        raise ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
+        raise ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
     return classes
 
 
@@ -111,7 +112,7 @@ def _join_schemas(schema: Schema, other: Schema) -> Schema:
     categories: list[Any] = []
     for j, (mine, theirs) in enumerate(zip(schema.categories, other.categories, strict=True)):
         if (mine is None) != (theirs is None):
-            raise ValueError(f"X: column {schema.key(j)!r} is categorical in some batches only; give it one type")
+            raise ValueError(f"X: column {quote(schema.key(j))} is categorical in some batches only; give it one type")
         # In the order in which `Schema.from_table` has the labels of a whole table.
         labels = sorted({(type(label).__name__, label) for label in (*(mine or ()), *(theirs or ()))})
         categories.append(None if mine is None else tuple(dict.fromkeys(label for _, label in labels)))

@@ -8,6 +8,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_max_bins, is_integer, is_share
 from hardwood.grow.forest import ForestOptions, TreeGrower, find_unseen, grow_forest, join_trees
 from hardwood.progress import read_progress
+from hardwood.quoting import quote
 from hardwood.table import Schema
 
 
@@ -43,13 +44,15 @@ def check_forest(estimator: Any, n_rows: int, seed: int) -> ForestOptions:
     """Read the parameters that make a forest of trees."""
     n_trees, share, bootstrap = estimator.n_estimators, estimator.max_samples, estimator.bootstrap
     if not (is_integer(n_trees) and n_trees >= 1):
-        raise ValueError(f"n_estimators={n_trees!r}: expected an integer >= 1")
+        raise ValueError(f"n_estimators={quote(n_trees)}: expected an integer >= 1")
     for name in ("max_samples", "oob_score"):
         if getattr(estimator, name) and not bootstrap:
-            raise ValueError(f"{name}={getattr(estimator, name)!r}: for bootstrap=True only; every tree sees all rows")
+            raise ValueError(
+                f"{name}={quote(getattr(estimator, name))}: for bootstrap=True only; every tree sees all rows"
+            )
     drawn = n_rows if share is None else share
     if not ((is_integer(drawn) and drawn >= 1) or is_share(drawn)):
-        raise ValueError(f"max_samples={drawn!r}: expected None, an integer >= 1 or a share of the rows in (0, 1]")
+        raise ValueError(f"max_samples={quote(drawn)}: expected None, an integer >= 1 or a share of the rows in (0, 1]")
     n_drawn = int(drawn) if is_integer(drawn) else max(1, round(float(drawn) * n_rows))
     return ForestOptions(
         n_trees=int(n_trees),

@@ -15,7 +15,7 @@ from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.streamed_numbers import read_regression_stream
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.forest import ForestOptions, NumbersFromCodes, prepare_number_grower
-from hardwood.grow.regression import ERRORS, RegressionProblem
+from hardwood.grow.regression import ERRORS, RegressionProblem, find_unit
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
 from hardwood.table.batches import Stream
@@ -182,9 +182,9 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
             self.oob_prediction_ = votes[:, 0] / count
         judged = count > 0
         weight = None if problem.sample_weight is None else problem.sample_weight[judged]
-        enough = judged.sum() >= 2
+        enough, unit = judged.sum() >= 2, find_unit(problem.target)  # squares of large numbers are none
         self.oob_score_ = (
-            float(r2_score(problem.target[judged], self.oob_prediction_[judged], sample_weight=weight))
+            float(r2_score(problem.target[judged] / unit, self.oob_prediction_[judged] / unit, sample_weight=weight))
             if enough
             else np.nan
         )

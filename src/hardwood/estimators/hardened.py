@@ -9,12 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.convert import as_ensemble
@@ -23,12 +18,14 @@ from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size, is_integer
 from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import FOUND
 from hardwood.verification.ask import AskSettings
 from hardwood.verification.question import check_method, check_time_limit, read_question
+from hardwood.weights import choose_weight_unit, find_weighted, measure_all, read_weights
 
 
 def _estimator_has(name: str) -> Callable[[Any], bool]:
@@ -261,9 +258,9 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_time_limit(self.time_limit)
         check_choice("method", self.method, METHODS)
         if not (is_integer(self.rounds) and self.rounds >= 1):
-            raise ValueError(f"rounds={self.rounds!r}: expected an integer >= 1")
+            raise ValueError(f"rounds={quote(self.rounds)}: expected an integer >= 1")
         if not isinstance(self.accumulate, (bool, np.bool_)):
-            raise ValueError(f"accumulate={self.accumulate!r}: expected True or False")
+            raise ValueError(f"accumulate={quote(self.accumulate)}: expected True or False")
 
     def _table(self, X: Any) -> Any:
         """Return a table as the estimator was given it in training."""
@@ -321,4 +318,7 @@ def _read_weight(sample_weight: Any, matrix: np.ndarray, base: Any) -> np.ndarra
         return None
     if not has_fit_parameter(base, "sample_weight"):
         raise ValueError(f"sample_weight: {type(base).__name__}.fit does not take weights")
-    return np.asarray(_check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True))
+    weight = read_weights(sample_weight, len(matrix))
+    kept = find_weighted(weight)
+    choose_weight_unit(measure_all(weight[kept]), None, "sample_weight")  # refuses what cannot be added up
+    return weight

@@ -1,16 +1,32 @@
 """Reading what a regressor is to learn from: a table, a number per row, and weights."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, get_tags
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils import get_tags
+from sklearn.utils.validation import column_or_1d
 
-from hardwood.estimators.target import has_missing, hides, read_columns
+from hardwood.ensemble.sums import HEADROOM
+from hardwood.estimators.parameters import is_integer
+from hardwood.estimators.target import has_missing, hides, read_columns, refuse_infinite
 from hardwood.grow.regression import RegressionProblem
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
+from hardwood.weights import (
+    MOST,
+    ORDINARY,
+    choose_weight_unit,
+    find_weighted,
+    measure_all,
+    read_weights,
+    spell_power,
+)
+
+# Predictions, and sums of the trees' own, stay below this: so `hardwood.ensemble.sums` wants them.
+LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 
 def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
@@ -21,10 +37,11 @@ def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Regre
         schema = replace(schema, accepts_missing=False)
     matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
-    target = read_numbers(y, len(matrix))
+    target, unit = read_numbers(y, len(matrix)), 1.0
     if sample_weight is not None:
-        matrix, target, sample_weight = weigh_rows(matrix, target, sample_weight)
-    return RegressionProblem(matrix, target, sample_weight, schema, threat)
+        matrix, target, sample_weight, unit = weigh_rows(matrix, target, sample_weight)
+    refuse_size(target, count_added(estimator))
+    return RegressionProblem(matrix, target, sample_weight, schema, threat, unit)
 
 
 def refuse_columns(estimator: Any, threat: ThreatModel, schema: Schema) -> None:
@@ -36,8 +53,8 @@ def refuse_columns(estimator: Any, threat: ThreatModel, schema: Schema) -> None:
         )
     if schema.categorical and not get_tags(estimator).input_tags.categorical:
         raise ValueError(
-            f"X: column {schema.key(schema.categorical[0])!r} is categorical; {type(estimator).__name__} takes numbers "
-            "only with these parameters: choose criterion='squared_error', or encode the column"
+            f"X: column {quote(schema.key(schema.categorical[0]))} is categorical; {type(estimator).__name__} "
+            "takes numbers only with these parameters: choose criterion='squared_error', or encode the column"
         )
 
 
@@ -51,10 +68,10 @@ def read_numbers(y: Any, n_rows: int) -> np.ndarray:
             column = column.astype(np.float64)
         except (ValueError, TypeError):
             raise ValueError(
-                f"y: expected numbers, got {column.dtype} such as {column.tolist()[0]!r}; for classes there is "
+                f"y: expected numbers, got {column.dtype} such as {quote(column.tolist()[0])}; for classes there is "
                 "RobustTreeClassifier"
             ) from None
-    assert_all_finite(column, input_name="y")
+    refuse_infinite(column)
     if len(column) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(column)}"
@@ -62,13 +79,52 @@ def read_numbers(y: Any, n_rows: int) -> np.ndarray:
     return np.asarray(column, dtype=np.float64)
 
 
-def weigh_rows(matrix: np.ndarray, target: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Check the weights and drop rows that have none."""
-    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
-    if (weight < 0.0).any():
-        row = int((weight < 0.0).argmax())
-        raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
-    kept = weight > 0.0
-    if not kept.any():
-        raise ValueError("sample_weight: no row has a positive weight")
-    return (matrix, target, weight) if kept.all() else (matrix[kept], target[kept], weight[kept])
+def count_added(estimator: Any) -> int:
+    """Return how many numbers as large as targets a model of this estimator adds up: one per tree of a forest."""
+    n_trees = getattr(estimator, "n_estimators", 1)
+    return int(n_trees) if is_integer(n_trees) and n_trees >= 1 else 1  # others are refused with the other parameters
+
+
+def refuse_size(target: np.ndarray, n_added: int) -> None:
+    """Refuse targets so large that as many of them, added up, are no number."""
+    most = LARGEST_OUTPUT / n_added
+    too_large = np.abs(target) > most
+    if too_large.any():
+        row = int(too_large.argmax())
+        added = "" if n_added == 1 else f", as n_estimators={n_added} predictions are added up"
+        raise ValueError(
+            f"y: {quote(float(target[row]))} is too large; expected numbers up to {most:.3g}{added}. Scale the target"
+        )
+
+
+def choose_target_unit(largest: float, total_weight: float, weight_unit: float) -> float:
+    """Return the power of two that targets are divided by where squared errors are added up: 1 for ordinary ones.
+
+    Refuse targets whose squared errors, all together, are no number.
+
+    largest : the largest absolute value
+    total_weight, weight_unit : what no sum of weights exceeds, in that unit
+    """
+    if largest == 0.0:
+        return 1.0
+    size = math.log2(largest)
+    # Half a square of the distance to the other end of the targets, and room for a tree that leads away from them.
+    room = 0.5 * (MOST - math.log2(total_weight) - math.log2(weight_unit)) - 2.0
+    if size > room:
+        raise ValueError(
+            f"y: the largest number, {largest:.3g} without its sign, is too large: squared errors of all rows may be "
+            f"more than float64 can hold; expected numbers up to {spell_power(room)}. Scale the target"
+        )
+    return 1.0 if abs(size) <= ORDINARY else math.ldexp(1.0, math.ceil(size))
+
+
+def weigh_rows(
+    matrix: np.ndarray, target: np.ndarray, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Check the weights and drop rows that have none; return the weights in a unit, and the unit."""
+    weight = read_weights(sample_weight, len(matrix))
+    kept = find_weighted(weight)
+    if not kept.all():
+        matrix, target, weight = matrix[kept], target[kept], weight[kept]
+    unit = choose_weight_unit(measure_all(weight), None, "sample_weight")
+    return matrix, target, weight if unit == 1.0 else weight / unit, unit

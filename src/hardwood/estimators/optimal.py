@@ -14,7 +14,9 @@ from hardwood.estimators.target import read_problem
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
+from hardwood.quoting import quote
 from hardwood.refinement.alternation import Settings
+from hardwood.refinement.door import count_covers
 from hardwood.refinement.leaf_values import measure_loss
 from hardwood.refinement.optimal_tree import Proof, prove_optimum
 from hardwood.refinement.refined import MAX_SWEEPS, improve
@@ -127,7 +129,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         self
         """
         if not is_integer(self.max_depth) or self.max_depth < 0:
-            raise ValueError(f"max_depth={self.max_depth!r}: expected an integer >= 0")
+            raise ValueError(f"max_depth={quote(self.max_depth)}: expected an integer >= 0")
         limit = math.inf if self.time_limit is None else check_number("time_limit", self.time_limit, 0.0)
         rho = check_number("rho", self.rho, 0.0, 1.0)
         problem = read_problem(self, X, y, sample_weight)
@@ -137,8 +139,16 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         counts = weight > 0.0  # a class may weigh nothing
         rows = Rows(problem.X[counts], problem.class_index[counts].astype("int64"), weight[counts], reach, rho)
         start = self._find_start(problem, rows)
-        proof = prove_optimum(rows, start, measure_loss(start, rows), int(self.max_depth), end, self.progress)
+        progress = self._count_in(problem.weight_unit)
+        proof = prove_optimum(rows, start, measure_loss(start, rows), int(self.max_depth), end, progress)
         return self._keep_proof(proof, problem, float(rows.weight.sum()))
+
+    def _count_in(self, weight_unit: float) -> Callable[[float, float], object] | None:
+        """Return whom to tell of losses in a unit, who is told of the weights themselves."""
+        progress = self.progress
+        if progress is None or weight_unit == 1.0:
+            return progress
+        return lambda lower, loss: progress(lower * weight_unit, loss * weight_unit)
 
     def _find_start(self, problem: Problem, rows: Rows) -> TreeEnsemble:
         """Return a good tree to begin with: a greedy one, refined."""
@@ -151,7 +161,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         return improve(grow_tree(problem, rows.reach, options), rows, settings, 0)
 
     def _keep_proof(self, proof: Proof, problem: Problem, total: float) -> Self:
-        self._keep(proof.ensemble, problem.threat)
+        self._keep(count_covers(proof.ensemble, problem.weight_unit), problem.threat)
         self.loss_ = proof.loss / total
         self.lower_bound_ = min(proof.lower, proof.loss) / total
         self.gap_ = self.loss_ - self.lower_bound_

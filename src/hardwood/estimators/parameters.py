@@ -12,6 +12,7 @@ from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.criteria import CRITERIA
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 
@@ -31,7 +32,7 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> f
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not (real and low <= value <= high):
         upper = f" and <= {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name}={value!r}: expected a number >= {low:g}{upper}")
+        raise ValueError(f"{name}={quote(value)}: expected a number >= {low:g}{upper}")
     return float(value)
 
 
@@ -40,7 +41,7 @@ def check_optional_integer(name: str, value: Any, low: int) -> int:
     if value is None:
         return UNLIMITED
     if not (is_integer(value) and value >= low):
-        raise ValueError(f"{name}={value!r}: expected None or an integer >= {low}")
+        raise ValueError(f"{name}={quote(value)}: expected None or an integer >= {low}")
     return min(int(value), UNLIMITED)
 
 
@@ -50,7 +51,7 @@ def check_size(name: str, value: Any, low: int, n_rows: int) -> int:
         return int(value)
     if is_share(value):
         return max(low, math.ceil(value * n_rows))
-    raise ValueError(f"{name}={value!r}: expected an integer >= {low} or a share of the rows in (0, 1]")
+    raise ValueError(f"{name}={quote(value)}: expected an integer >= {low} or a share of the rows in (0, 1]")
 
 
 def check_max_features(value: Any, n_features: int) -> int:
@@ -65,7 +66,8 @@ def check_max_features(value: Any, n_features: int) -> int:
     if is_share(value):
         return max(1, int(value * n_features))
     raise ValueError(
-        f"max_features={value!r}: expected None, 'sqrt', 'log2', an integer >= 1 or a share of the features in (0, 1]"
+        f"max_features={quote(value)}: expected None, 'sqrt', 'log2', an integer >= 1 or a share of the features "
+        "in (0, 1]"
     )
 
 
@@ -75,7 +77,7 @@ def check_max_bins(value: Any) -> int | str:
         return value
     if is_integer(value) and 2 <= value <= MOST_BINS:
         return int(value)
-    raise ValueError(f"max_bins={value!r}: expected 'auto', 'exact' or an integer from 2 to {MOST_BINS}")
+    raise ValueError(f"max_bins={quote(value)}: expected 'auto', 'exact' or an integer from 2 to {MOST_BINS}")
 
 
 def read_monotonic(monotonic_cst: Any, schema: Schema) -> np.ndarray | None:
@@ -87,19 +89,22 @@ def read_monotonic(monotonic_cst: Any, schema: Schema) -> np.ndarray | None:
         given = np.zeros(schema.n_features, dtype=object)
         for key, value in monotonic_cst.items():
             if str(key) not in positions:
-                raise ValueError(f"monotonic_cst: there is no column {key!r}")
+                raise ValueError(f"monotonic_cst: there is no column {quote(key)}")
             given[positions[str(key)]] = value
     else:
         given = np.asarray(monotonic_cst, dtype=object)
         if given.shape != (schema.n_features,):
             raise ValueError(
-                f"monotonic_cst={monotonic_cst!r}: expected {schema.n_features} numbers, one per feature, or a dict"
+                f"monotonic_cst={quote(monotonic_cst)}: expected {schema.n_features} numbers, one per feature, or "
+                "a dict"
             )
     for j, value in enumerate(given.tolist()):
         if not (is_integer(value) and value in (-1, 0, 1)):
-            raise ValueError(f"monotonic_cst: {value!r} for feature {schema.key(j)!r}: expected 1, 0 or -1")
+            raise ValueError(f"monotonic_cst: {quote(value)} for feature {quote(schema.key(j))}: expected 1, 0 or -1")
         if value and schema.categories[j] is not None:
-            raise ValueError(f"monotonic_cst: feature {schema.key(j)!r} is categorical, which has no order; expected 0")
+            raise ValueError(
+                f"monotonic_cst: feature {quote(schema.key(j))} is categorical, which has no order; expected 0"
+            )
     return given.astype(np.int64) if given.any() else None
 
 
@@ -108,13 +113,15 @@ def read_seed(random_state: Any) -> int:
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except (ValueError, TypeError):
-        raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
+        raise ValueError(
+            f"random_state={quote(random_state)}: expected None, an integer >= 0 or a RandomState"
+        ) from None
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Return one of several words, or say which there are."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{name}={quote(value)}: expected one of {', '.join(map(repr, choices))}")
     return value
 
 

@@ -11,7 +11,9 @@ from hardwood.grow.limits import UNLIMITED, GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.progress import read_progress
+from hardwood.quoting import quote
 from hardwood.refinement.alternation import Settings
+from hardwood.refinement.door import count_covers
 from hardwood.refinement.refined import MAX_SWEEPS, improve_ordered, order_features
 from hardwood.refinement.rows import Rows, order_columns, select_columns
 from hardwood.refinement.search import SearchPlan, search
@@ -38,11 +40,13 @@ class Refinement:
         rows = Rows(problem.X, problem.class_index.astype(np.intp), problem.row_weight, reach, options.rho)
         columns = order_columns(rows)
         matrix, reach = np.ascontiguousarray(problem.X[:, columns]), reach.select(columns)
+        unit, settings = problem.weight_unit, self.settings
+        settings = settings._replace(price=settings.price / unit)
         problem = replace(problem, X=matrix, schema=select_columns(problem.schema, columns))
         rows = rows._replace(matrix=matrix, reach=reach)
         start = grow_tree(problem, reach, options)
         if self.plan is None:
-            refined, report = improve_ordered(start, rows, self.settings, self.seed), None
+            refined, report = improve_ordered(start, rows, settings, self.seed), None
         else:
 
             def grow(drawn: np.ndarray) -> TreeEnsemble:
@@ -55,8 +59,8 @@ class Refinement:
                 )
                 return grow_tree(sample, reach, replace(options, n_threads=1))
 
-            refined, report = search(start, grow, rows, self.settings, self.plan)
-        return order_features(refined, np.argsort(columns)), report
+            refined, report = search(start, grow, rows, settings, self.plan)
+        return count_covers(order_features(refined, np.argsort(columns)), unit), report
 
 
 def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
@@ -64,11 +68,11 @@ def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
     name = estimator.refine
     price = check_number("refine_price", estimator.refine_price, 0.0)
     if not (is_integer(estimator.n_starts) and estimator.n_starts >= 0):
-        raise ValueError(f"n_starts={estimator.n_starts!r}: expected an integer >= 0")
+        raise ValueError(f"n_starts={quote(estimator.n_starts)}: expected an integer >= 0")
     if name is None:
         return None
     if not isinstance(name, str) or name not in REFINEMENTS:
-        raise ValueError(f"refine={name!r}: expected None or one of {', '.join(map(repr, REFINEMENTS))}")
+        raise ValueError(f"refine={quote(name)}: expected None or one of {', '.join(map(repr, REFINEMENTS))}")
     max_leaves = UNLIMITED if options.max_leaf_nodes is None else options.max_leaf_nodes
     settings = Settings(price, MAX_SWEEPS, options.size.max_depth, max_leaves)
     if name == "alternate":

@@ -15,6 +15,7 @@ from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.regression import ERRORS, RegressionProblem, grow_coded_numbers, grow_regression
 from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
 from hardwood.progress import Progress
+from hardwood.quoting import quote
 from hardwood.refinement.worst_case_leaves import refit_leaves
 from hardwood.table.batches import Stream
 
@@ -199,7 +200,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         if isinstance(self.refit_leaves, str) and self.refit_leaves == "auto":
             return n_rows <= AUTO_REGRESSION_ROWS
         if not isinstance(self.refit_leaves, bool | np.bool_):
-            raise ValueError(f"refit_leaves={self.refit_leaves!r}: expected True, False or 'auto'")
+            raise ValueError(f"refit_leaves={quote(self.refit_leaves)}: expected True, False or 'auto'")
         return bool(self.refit_leaves)
 
     def _choose_bins(self, problem: RegressionProblem) -> int | None:
@@ -211,7 +212,9 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         if max_bins == "auto":
             return MOST_BINS if needs_bins or (squared and len(problem.X) > AUTO_REGRESSION_ROWS) else None
         if not squared:
-            raise ValueError(f"max_bins={max_bins!r}: with criterion={self.criterion!r}, expected 'auto' or 'exact'")
+            raise ValueError(
+                f"max_bins={quote(max_bins)}: with criterion={quote(self.criterion)}, expected 'auto' or 'exact'"
+            )
         return int(max_bins)
 
     def __sklearn_tags__(self) -> Any:

@@ -11,18 +11,27 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import get_tags
 
 from hardwood.estimators.findings import ColumnFindings, find_columns, join_classes
-from hardwood.estimators.target import read_class_weight, read_column, refuse_many_classes, weigh
+from hardwood.estimators.target import (
+    read_class_weight,
+    read_column,
+    refuse_infinite,
+    refuse_many_classes,
+    weigh,
+)
 from hardwood.grow.bins import Sample
 from hardwood.grow.coded_rows import CodedRows, code_batches
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.row_sampler import RowSampler
 from hardwood.progress import read_progress
+from hardwood.quoting import quote
 from hardwood.table.batches import Batch, Stream
+from hardwood.table.columns import check_classes
 from hardwood.threat import Reach, ThreatModel
+from hardwood.weights import settle_weights
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ def read_again(
             matrix = problem.schema.encode(batch.X)
             rows = slice(start, start + len(matrix))
             if rows.stop > n_rows or not is_same(rows, batch.y, len(matrix)):
-                raise ValueError(f"{stream!r} gave other rows when it was read again; a fit reads it twice")
+                raise ValueError(f"{quote(stream)} gave other rows when it was read again; a fit reads it twice")
             problem.threat.settle(batch.X, matrix, problem.schema)  # checks the rows
         start = rows.stop
         if kept is not None:
@@ -76,7 +85,7 @@ def read_again(
         if len(matrix):
             yield matrix
     if start < n_rows:
-        raise ValueError(f"{stream!r} gave {n_rows} rows, and {start} when it was read again")
+        raise ValueError(f"{quote(stream)} gave {n_rows} rows, and {start} when it was read again")
 
 
 def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> StreamedProblem:
@@ -92,6 +101,7 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
         weight = np.concatenate(found.weights)
         kept = weight > 0.0
         _, class_index, weight = weigh(np.empty((len(weight), 0)), class_index, weight, classes)
+    class_weight, unit = settle_weights(weight, class_index, class_weight)
     problem = Problem(
         X=np.empty((0, schema.n_features)),
         class_index=class_index,
@@ -100,6 +110,7 @@ def read_stream(estimator: Any, stream: Stream, y: Any, sample_weight: Any) -> S
         schema=schema,
         classes=classes,
         threat=threat,
+        weight_unit=unit,
     )
     return StreamedProblem(problem, found.make_sample(class_index), found.stream, all_classes, kept)
 
@@ -114,7 +125,7 @@ def read_first(estimator: Any, stream: Stream, target: "Target", **beside: Any) 
         with _say_where(start):
             start += found.add(batch)
     if not start:
-        raise ValueError(f"{stream!r} has no rows")
+        raise ValueError(f"{quote(stream)} has no rows")
     return found
 
 
@@ -139,7 +150,8 @@ def refuse_parameters(estimator: Any) -> None:
         value = getattr(estimator, name, None)
         if value is not None and (value in values if isinstance(values, tuple) else value == values):
             raise ValueError(
-                f"{name}={value!r}: needs all rows in memory at once; for a stream or a cluster, expected {expected}"
+                f"{name}={quote(value)}: needs all rows in memory at once; for a stream or a cluster, expected "
+                f"{expected}"
             )
 
 
@@ -178,7 +190,8 @@ class Labels:
     def add(self, y: Any, n_rows: int) -> None:
         """Read the labels of the next batch."""
         labels = read_column(y, n_rows)
-        assert_all_finite(labels, input_name="y")
+        check_classes(labels)
+        refuse_infinite(labels)
         classes, index = np.unique(labels, return_inverse=True)
         if self._parts and (classes.dtype.kind in "biuf") != (self._parts[0][0].dtype.kind in "biuf"):
             raise ValueError(f"y: labels are {self._parts[0][0].dtype} in the first batch, here {classes.dtype}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators.numbers import read_numbers, refuse_columns, weigh_rows
+from hardwood.estimators.numbers import count_added, read_numbers, refuse_columns, refuse_size, weigh_rows
 from hardwood.estimators.streamed import read_again, read_first
 from hardwood.grow.bins import Sample
 from hardwood.grow.limits import GrowOptions
@@ -69,11 +69,13 @@ def read_regression_stream(
         refuse_columns(estimator, threat, found.columns.schema)
     schema, threat = found.columns.settle(threat)
     target = all_targets = numbers.join()
-    weight = kept = None
+    weight, kept, unit = None, None, 1.0
     if found.weights:
         weight = np.concatenate(found.weights)
         kept = weight > 0.0
-        _, target, weight = weigh_rows(np.empty((len(weight), 0)), target, weight)
-    problem = RegressionProblem(np.empty((0, schema.n_features)), target, weight, schema, threat)
+        _, target, weight, unit = weigh_rows(np.empty((len(weight), 0)), target, weight)
+    if not takes_any:
+        refuse_size(target, count_added(estimator))
+    problem = RegressionProblem(np.empty((0, schema.n_features)), target, weight, schema, threat, unit)
     sample = found.make_sample(np.zeros(len(target), dtype=np.uint8))  # there are no classes
     return StreamedRegression(problem, sample, found.stream, all_targets, kept)

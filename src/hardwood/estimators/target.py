@@ -7,12 +7,15 @@ import numpy as np
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from hardwood.grow.problem import Problem
+from hardwood.quoting import quote
 from hardwood.table import Schema
+from hardwood.table.columns import check_classes
 from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import ThreatModel
+from hardwood.weights import find_weighted, read_weights, refuse_no_weight, settle_weights
 
 
 def read_problem(
@@ -38,6 +41,7 @@ def read_problem(
     class_weight = read_class_weight(estimator.class_weight, classes, class_index)
     if sample_weight is not None:
         matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
+    class_weight, unit = settle_weights(sample_weight, class_index, class_weight)
     return Problem(
         X=matrix,
         class_index=class_index,
@@ -46,6 +50,7 @@ def read_problem(
         schema=schema,
         classes=classes,
         threat=threat,
+        weight_unit=unit,
     )
 
 
@@ -115,23 +120,30 @@ def read_column(y: Any, n_rows: int) -> np.ndarray:
     return y
 
 
+def refuse_infinite(y: np.ndarray) -> None:
+    """Refuse a target with missing or infinite values."""
+    with np.errstate(over="ignore", invalid="ignore"):  # it adds up, which the largest numbers do not
+        assert_all_finite(y, input_name="y")
+
+
 def _check_labels(y: np.ndarray) -> None:
-    assert_all_finite(y, input_name="y")
+    check_classes(y)
+    refuse_infinite(y)
     check_classification_targets(y)
 
 
 def _one_class(classes: np.ndarray) -> ValueError:
-    return ValueError(f"y has only one class, {classes[:1].tolist()}; a classifier needs two")
+    return ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
 
 
 def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
     """Refuse more than two classes if this estimator, with its parameters, takes only two."""
     if len(classes) <= 2 or get_tags(estimator).classifier_tags.multi_class:
         return
-    shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+    shown = ", ".join(map(quote, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
     raise ValueError(
-        f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {estimator!r} takes two. "
-        "Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
+        f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {quote(estimator)} "
+        "takes two. Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
     )
 
 
@@ -139,11 +151,8 @@ def weigh(
     matrix: np.ndarray, class_index: np.ndarray, sample_weight: Any, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Check the weights and drop rows that have none."""
-    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
-    if (weight < 0.0).any():
-        row = int((weight < 0.0).argmax())
-        raise ValueError(f"sample_weight: row {row} has {weight[row]!r}; expected weights >= 0")
-    kept = weight > 0.0
+    weight = read_weights(sample_weight, len(matrix))
+    kept = find_weighted(weight)
     if not kept.all():
         matrix, class_index, weight = matrix[kept], class_index[kept], weight[kept]
     refuse_one_class_with_weight(classes, np.bincount(class_index))
@@ -152,8 +161,11 @@ def weigh(
 
 def refuse_one_class_with_weight(classes: np.ndarray, n_kept: np.ndarray) -> None:
     """Refuse rows of which all that weigh something are of one class."""
+    refuse_no_weight(int(n_kept.sum()))
     if np.count_nonzero(n_kept) < 2:
-        raise ValueError(f"sample_weight: only one of the classes {classes.tolist()} has rows with a positive weight")
+        raise ValueError(
+            f"sample_weight: only one of the classes {quote(classes.tolist())} has rows with a positive weight"
+        )
 
 
 def read_class_weight(class_weight: Any, classes: np.ndarray, class_index: np.ndarray) -> np.ndarray:
@@ -169,5 +181,5 @@ def weigh_classes(class_weight: Any, classes: np.ndarray, n_rows: np.ndarray) ->
         return np.asarray(n_rows.sum() / (len(classes) * n_rows.astype(np.float64)))  # as scikit-learn has it
     weight = compute_class_weight(class_weight, classes=classes, y=classes)
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
-        raise ValueError(f"class_weight={class_weight!r}: expected finite weights >= 0, not all 0")
+        raise ValueError(f"class_weight={quote(class_weight)}: expected finite weights >= 0, not all 0")
     return np.asarray(weight)

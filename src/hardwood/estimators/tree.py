@@ -18,6 +18,7 @@ from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import ATTACKERS, grow_coded, grow_tree
 from hardwood.progress import Progress
+from hardwood.quoting import quote
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
 from hardwood.table import Schema
@@ -282,7 +283,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
         options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
         if hides(problem.threat) and 0.0 < self.rho < 1.0:
-            raise ValueError(f"rho={self.rho!r}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none")
+            raise ValueError(
+                f"rho={quote(self.rho)}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none"
+            )
         return reach, options
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
@@ -291,10 +294,10 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if attacker == "groot":
             return attacker
         if self.criterion == "error":
-            raise ValueError(f"criterion='error': with attacker={attacker!r}, expected 'gini' or 'entropy'")
+            raise ValueError(f"criterion='error': with attacker={quote(attacker)}, expected 'gini' or 'entropy'")
         if self.rho != 1.0:
-            raise ValueError(f"rho={self.rho!r}: with attacker={attacker!r}, expected 1.0")
-        _refuse_categories(schema, f"attacker={attacker!r} takes numbers only")
+            raise ValueError(f"rho={quote(self.rho)}: with attacker={quote(attacker)}, expected 1.0")
+        _refuse_categories(schema, f"attacker={quote(attacker)} takes numbers only")
         if attacker == "chen-greedy" and sample_weight is not None:
             raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
         return attacker
@@ -314,7 +317,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             raise ValueError(f"monotonic_cst: for two classes only, and y has {n_classes}; leave it out")
         for name, value, expected in (("attacker", self.attacker, "groot"), ("refine", self.refine, None)):
             if value != expected:
-                raise ValueError(f"{name}={value!r}: with monotonic_cst, expected {expected!r}")
+                raise ValueError(f"{name}={quote(value)}: with monotonic_cst, expected {quote(expected)}")
         return monotonic
 
     def _choose_bins(self, schema: Schema, n_rows: int) -> int | None:
@@ -327,7 +330,9 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_exact else BINNED_ROWS)
             return MOST_BINS if can_bin else None
         if self.attacker != "groot":
-            raise ValueError(f"max_bins={max_bins!r}: with attacker={self.attacker!r}, expected 'auto' or 'exact'")
+            raise ValueError(
+                f"max_bins={quote(max_bins)}: with attacker={quote(self.attacker)}, expected 'auto' or 'exact'"
+            )
         return int(max_bins)
 
     def __sklearn_tags__(self) -> Any:
@@ -351,4 +356,4 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 def _refuse_categories(schema: Schema, reason: str) -> None:
     """Refuse a table that has a categorical column."""
     if schema.categorical:
-        raise ValueError(f"X: column {schema.key(schema.categorical[0])!r} is categorical; {reason}")
+        raise ValueError(f"X: column {quote(schema.key(schema.categorical[0]))} is categorical; {reason}")

@@ -9,6 +9,7 @@ from scipy.special import logit
 from scipy.stats import rankdata
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import quote
 from hardwood.results.records import Bounds
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.ask import AskSettings, extreme
@@ -22,7 +23,9 @@ def read_positive_class(positive_class: Any, classes: np.ndarray) -> int | None:
     for index, label in enumerate(classes.tolist()):
         if label == positive_class:
             return index
-    raise ValueError(f"positive_class={positive_class!r}: not a class of the model; its classes are {classes.tolist()}")
+    raise ValueError(
+        f"positive_class={quote(positive_class)}: not a class of the model; its classes are {quote(classes.tolist())}"
+    )
 
 
 def set_threshold(ensemble: TreeEnsemble, positive: int | None, threshold: Any) -> TreeEnsemble:
@@ -33,15 +36,17 @@ def set_threshold(ensemble: TreeEnsemble, positive: int | None, threshold: Any) 
     if threshold is None:
         return ensemble
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0.0 < float(threshold) < 1.0:
-        raise ValueError(f"decision_threshold={threshold!r}: expected a probability between 0 and 1")
+        raise ValueError(f"decision_threshold={quote(threshold)}: expected a probability between 0 and 1")
     if positive is None:
         raise ValueError("decision_threshold: say the probability of which class, by positive_class")
     if len(ensemble.labels) != 2:
         raise ValueError(
-            f"decision_threshold={threshold!r}: the model has {len(ensemble.labels)} classes; expected two"
+            f"decision_threshold={quote(threshold)}: the model has {len(ensemble.labels)} classes; expected two"
         )
     if ensemble.link == "score":
-        raise ValueError(f"decision_threshold={threshold!r}: the model's outputs are no probabilities; leave it out")
+        raise ValueError(
+            f"decision_threshold={quote(threshold)}: the model's outputs are no probabilities; leave it out"
+        )
     share = float(threshold) if positive == 1 else 1.0 - float(threshold)
     scores = make_scores(ensemble)
     cut = share if ensemble.link == "probability" else float(logit(share))

@@ -14,6 +14,7 @@ from hardwood.estimators.streamed import refuse_beside_stream
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
 from hardwood.evaluation.streamed import settle_types
+from hardwood.quoting import quote
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
@@ -93,7 +94,7 @@ def make_adversarial_scorer(
     """
     check_time_limit(time_limit)
     if metric not in METRICS:
-        raise ValueError(f"metric={metric!r}: expected {', '.join(map(repr, METRICS[:-1]))} or {METRICS[-1]!r}")
+        raise ValueError(f"metric={quote(metric)}: expected {', '.join(map(repr, METRICS[:-1]))} or {METRICS[-1]!r}")
     if metric == "accuracy" and positive_class is not None:
         raise ValueError("positive_class: accuracy is about all classes; choose another metric, or leave it out")
     return AdversarialScorer(ThreatModel.coerce(threat), time_limit, metric, positive_class)
@@ -118,7 +119,7 @@ class AdversarialScorer:
         question = read_question(ensemble, X, y, self.threat)
         if self.metric != "accuracy":
             if sample_weight is not None:
-                raise ValueError(f"sample_weight: metric={self.metric!r} counts rows; expected None")
+                raise ValueError(f"sample_weight: metric={quote(self.metric)} counts rows; expected None")
             return self._detect(question)
         if self.time_limit is None:
             return _find_accuracy(question, sample_weight)
@@ -128,7 +129,7 @@ class AdversarialScorer:
         """Return what is left on a stream: the average over its batches, of metrics that are averages over rows."""
         refuse_beside_stream(y=y, sample_weight=sample_weight)
         if self.metric not in (averages := ("accuracy", *REGRESSION_METRICS)):
-            raise ValueError(f"metric={self.metric!r}: takes all rows at once; of a stream, expected {averages}")
+            raise ValueError(f"metric={quote(self.metric)}: takes all rows at once; of a stream, expected {averages}")
         _, asked = settle_types(estimator, stream, self.threat)
         return _average(stream, partial(replace(self, threat=asked), estimator))
 
@@ -137,7 +138,7 @@ class AdversarialScorer:
         is_regression = ensemble.classes is None
         if is_regression != (self.metric in REGRESSION_METRICS):
             kind, others = ("regression", REGRESSION_METRICS) if is_regression else ("classifier", CLASSIFIER_METRICS)
-            raise ValueError(f"metric={self.metric!r}: the model is a {kind}; expected one of {', '.join(others)}")
+            raise ValueError(f"metric={quote(self.metric)}: the model is a {kind}; expected one of {', '.join(others)}")
         settings = AskSettings(time_limit=check_time_limit(self.time_limit))
         squared = self.metric == "neg_worst_squared_error"
         return -score_regression(
@@ -156,7 +157,7 @@ class AdversarialScorer:
         """Return how well the positive class is detected under attack, at worst."""
         classes = question.ensemble.labels
         if len(classes) != 2:
-            raise ValueError(f"metric={self.metric!r}: the model has {len(classes)} classes; expected two")
+            raise ValueError(f"metric={quote(self.metric)}: the model has {len(classes)} classes; expected two")
         positive = read_positive_class(self.positive_class, classes)
         positive = 1 if positive is None else positive
         if self.metric == "roc_auc":
@@ -191,7 +192,7 @@ def _average(stream: Stream, score: Callable[[Any, Any, Any], float]) -> float:
             summed += n_rows * score(X, y, weight)
         total += n_rows
     if not total:
-        raise ValueError(f"{stream!r} has no rows that weigh anything")
+        raise ValueError(f"{quote(stream)} has no rows that weigh anything")
     return summed / total
 
 
@@ -202,7 +203,7 @@ def _share(survives: np.ndarray, sample_weight: Any) -> float:
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (ValueError, TypeError):
-        raise ValueError(f"sample_weight: expected numbers, got {sample_weight!r}") from None
+        raise ValueError(f"sample_weight: expected numbers, got {quote(sample_weight)}") from None
     if weight.shape != survives.shape:
         raise ValueError(f"sample_weight: expected {len(survives)} weights, one per row, got shape {weight.shape}")
     if not ((weight >= 0.0) & np.isfinite(weight)).all() or not weight.any():

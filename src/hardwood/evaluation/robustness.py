@@ -16,6 +16,7 @@ from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set
 from hardwood.evaluation.regression import evaluate_regression
 from hardwood.evaluation.streamed import evaluate_stream
 from hardwood.progress import Progress, read_progress
+from hardwood.quoting import quote
 from hardwood.results import RobustnessReport
 from hardwood.table.batches import Stream
 from hardwood.table.likeness import is_frame, is_polars
@@ -196,7 +197,7 @@ def _refuse_for_regression(asked_for: dict[str, Any]) -> None:
     """Refuse parameters that say nothing of a regression."""
     for name, value in asked_for.items():
         if value is not None:
-            raise ValueError(f"{name}={value!r}: the model is a regression, which has no classes; leave it out")
+            raise ValueError(f"{name}={quote(value)}: the model is a regression, which has no classes; leave it out")
 
 
 def _read_epsilons(epsilons: Any) -> np.ndarray:
@@ -204,9 +205,9 @@ def _read_epsilons(epsilons: Any) -> np.ndarray:
     try:
         asked = np.asarray([] if epsilons is None else epsilons, dtype=np.float64)
     except (ValueError, TypeError):
-        raise ValueError(f"epsilons: expected numbers, got {epsilons!r}") from None
+        raise ValueError(f"epsilons: expected numbers, got {quote(epsilons)}") from None
     if asked.ndim != 1 or not (np.isfinite(asked) & (asked >= 0.0)).all():
-        raise ValueError(f"epsilons: expected a list of finite numbers >= 0, got {epsilons!r}")
+        raise ValueError(f"epsilons: expected a list of finite numbers >= 0, got {quote(epsilons)}")
     return np.union1d(asked, [0.0, 1.0])
 
 

@@ -10,6 +10,7 @@ from hardwood.convert import as_ensemble
 from hardwood.estimators.findings import make_template
 from hardwood.estimators.streamed import refuse_measured
 from hardwood.progress import Progress, read_progress
+from hardwood.quoting import quote
 from hardwood.results import RegressionReport, RobustnessReport
 from hardwood.table.batches import Stream
 from hardwood.table.likeness import find_whole_columns
@@ -42,7 +43,7 @@ def evaluate_stream(evaluate: Callable[..., Report], model: Any, stream: Stream,
             raise
         interrupted = True
     if not reports:
-        raise ValueError(f"{stream!r} has no rows")
+        raise ValueError(f"{quote(stream)} has no rows")
     joined = join_reports(reports)
     return replace(joined, threat=settled, interrupted=joined.interrupted or interrupted)
 
@@ -51,7 +52,7 @@ def settle_types(model: Any, stream: Stream, threat: ThreatModel) -> tuple[Threa
     """Return a threat model as a table in memory would have it, and one that no batch adds whole columns to."""
     settled = settle_heads(model, map(take_head, (batch.X for batch in stream)), threat)
     if settled is None:
-        raise ValueError(f"{stream!r} has no rows")
+        raise ValueError(f"{quote(stream)} has no rows")
     return settled
 
 

@@ -95,7 +95,7 @@ def settle_samples(
     """
     if balance:
         (count,) = yield CountClasses(rule)
-        rule = replace(rule, class_weight=balance_classes(count))
+        rule = replace(rule, class_weight=rule.class_weight * balance_classes(count))
     if not is_weighted:
         return rule
     (totals,) = yield AddWeights(rule)

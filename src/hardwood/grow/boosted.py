@@ -1,9 +1,9 @@
 """From a table and a threat to a boosted TreeEnsemble, where all rows are in this process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class BoostingProblem:
     schema: Schema
     classes: np.ndarray | None  # the labels; None for a regression
     reach: Reach
+    weight_unit: float = 1.0  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
+    target_unit: float = 1.0  # what a number of 1 stands for: a power of two, too
 
     @property
     def loss(self) -> CertifiedLoss:
@@ -41,6 +43,38 @@ class BoostingProblem:
         """What the outputs are."""
         return "value" if self.classes is None else "logistic" if self.loss.n_outputs == 1 else "softmax"
 
+    def divide(self, options: BoostingOptions) -> BoostingOptions:
+        """Return what is said in weights and in squares of numbers, in the units of this problem."""
+        return replace(
+            options,
+            l2=options.l2 / self.weight_unit,
+            min_child_weight=options.min_child_weight / self.weight_unit,
+            min_gain=options.min_gain / self.weight_unit / self.target_unit / self.target_unit,
+        )
+
+    def multiply(self, boosted: Boosted) -> Boosted:
+        """Return what was boosted in the units of this problem as whoever gave it counts."""
+        weight, target = self.weight_unit, self.target_unit
+        if weight == 1.0 and target == 1.0:
+            return boosted
+        for tree in (tree for trees in boosted.rounds for tree in trees):
+            tree.nodes["value"] *= target
+            tree.nodes["cover"] *= weight
+        return replace(
+            boosted,
+            base=boosted.base * target,
+            train_loss=[loss * target * target for loss in boosted.train_loss],
+            held_out_loss=[loss * weight * target * target for loss in boosted.held_out_loss],
+            total_weight=boosted.total_weight * weight,
+        )
+
+
+class Begun(NamedTuple):
+    """What boosting goes on from, in the units of a problem."""
+
+    base: np.ndarray
+    sums: Sums
+
 
 @dataclass(frozen=True)
 class WarmStart:
@@ -49,6 +83,11 @@ class WarmStart:
     ensemble: TreeEnsemble
     sums: Sums  # what its outputs of the rows can be made
     directions: np.ndarray  # of its features, in ordered mode
+
+    def divide(self, target_unit: float) -> Begun:
+        """Return where boosting goes on, in a unit."""
+        low, high = self.sums
+        return Begun(self.ensemble.base_score / target_unit, Sums(low / target_unit, high / target_unit))
 
 
 def make_tiles(
@@ -91,7 +130,7 @@ def grow_boosted(
 
     folds : the rows that are held out, each time; without any, all rounds are kept.
     """
-    plan, loss = tiles[0].plan, problem.loss
+    plan, loss, options = tiles[0].plan, problem.loss, problem.divide(options)
     boosters = []
     for fold in (None, *folds):
         depth, is_whole = options.max_depth, len(tiles) == 1
@@ -101,13 +140,14 @@ def grow_boosted(
         boosters[0].directions[:] = start.directions
     with hire(n_threads) as workers:
         boosting = Boosting(boosters[0], boosters[1:], options, workers, progress)
-        boosted = run_boosting(LocalRun(), [tiles], boosting, start)
+        begun = None if start is None else start.divide(problem.target_unit)
+        boosted = problem.multiply(run_boosting(LocalRun(), [tiles], boosting, begun))
     return harvest(boosted, plan, problem, None if start is None else start.ensemble), boosted
 
 
-def run_boosting(run: Run, blocks: Sequence[Any], boosting: Boosting, start: WarmStart | None = None) -> Boosted:
-    """Boost over blocks; Ctrl-C ends with what there is."""
-    grower = boosting.grow() if start is None else boosting.grow(start.ensemble.base_score, start.sums)
+def run_boosting(run: Run, blocks: Sequence[Any], boosting: Boosting, begun: Begun | None = None) -> Boosted:
+    """Boost over blocks, from what has begun on if something has; Ctrl-C ends with what there is."""
+    grower = boosting.grow() if begun is None else boosting.grow(begun.base, begun.sums)
     try:
         grow_over(run, blocks, [grower])
     except KeyboardInterrupt:

@@ -34,10 +34,11 @@ def grow_boosted_over(
     folds : sequence of Fold
         The rows that are held out, each time; without any, all rounds are kept.
     """
+    options = problem.divide(options)
     grower = LevelTrees(plan, options.max_depth)
     full, *parts = (Booster(plan, problem.loss, options, grower, fold) for fold in (None, *folds))
     with hire(1) as workers:
-        boosted = run_boosting(run, blocks, Boosting(full, parts, options, workers, progress))
+        boosted = problem.multiply(run_boosting(run, blocks, Boosting(full, parts, options, workers, progress)))
     return harvest(boosted, plan, problem), boosted
 
 

@@ -79,7 +79,7 @@ class TablePlan:
             lo, hi = (
                 self._number_reach.box(X, class_index, ends)
                 if is_number.all()
-                else self._number_reach.box(X[:, is_number], class_index)
+                else self._number_reach.box(np.compress(is_number, X, axis=1), class_index)  # a mask gives columns
             )
             encode(frozen(lo), frozen(hi), self._guide, frozen(self.bins.columns), codes)
         for feature in self.reach.categorical:
@@ -213,7 +213,7 @@ def _pack_categories(reach: Reach, moves: np.ndarray) -> Categories | None:
     if not size.any():
         return None
     blanks = np.zeros(len(size), dtype=bool) if reach.blank is None else reach.blank
-    return make_categories(size, moves, blanks, start, matrices)
+    return make_categories(size, moves, frozen(blanks), start, matrices)
 
 
 def _place_histograms(

@@ -146,9 +146,9 @@ def _draw(problem: Problem | RegressionProblem, drawn: np.ndarray) -> dict[str, 
 
 
 def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
-    """Return weights by which all classes of some rows weigh the same."""
+    """Return weights by which all classes of some rows weigh the same, in the unit of the problem."""
     classes = problem.class_index if drawn is None else problem.class_index[drawn]
-    return balance_classes(np.bincount(classes, minlength=len(problem.classes)))
+    return problem.class_weight * balance_classes(np.bincount(classes, minlength=len(problem.classes)))
 
 
 def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:

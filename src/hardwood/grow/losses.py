@@ -105,7 +105,7 @@ class SoftmaxLoss(CertifiedLoss):
     def __init__(self, class_index: np.ndarray, n_classes: int) -> None:
         self.target, self.n_outputs = class_index, n_classes
         self._is_own = class_index[:, None] == np.arange(n_classes)
-        self._group = (~self._is_own).T.astype(np.uint8)
+        self._group = (~self._is_own).T.astype(np.uint8, order="C")
 
     def weigh(self, weight: np.ndarray) -> list[np.ndarray]:
         """Return what all rows weigh, and those of each class."""

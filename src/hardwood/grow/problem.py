@@ -21,6 +21,7 @@ class Problem:
     schema: Schema
     classes: np.ndarray  # the labels
     threat: ThreatModel
+    weight_unit: float = 1.0  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
 
     @property
     def row_weight(self) -> np.ndarray:

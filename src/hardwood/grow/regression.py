@@ -51,6 +51,7 @@ class RegressionProblem:
     sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
     schema: Schema
     threat: ThreatModel
+    weight_unit: float = 1.0  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
 
     @property
     def row_weight(self) -> np.ndarray:
@@ -103,7 +104,7 @@ def grow_coded_numbers(
     roster = coded.roster
     entries = np.arange(len(roster.row), dtype=np.uint32) if drawn is None else coded.draw(drawn)
     weights, units = weigh_roster(roster, problem.sample_weight, None if drawn is None else entries)
-    unit = _find_unit(problem)
+    unit = find_unit(problem.target)
     target = problem.target[roster.row]
     target /= unit
     weight = roster.weight if drawn is None else roster.weight[entries]
@@ -118,7 +119,7 @@ def _grow_exactly(problem: RegressionProblem, reach: Reach, options: GrowOptions
     """Grow one tree of numbers, with every threshold there is."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     weights, units = weigh_roster(roster, problem.sample_weight)
-    unit = _find_unit(problem)
+    unit = find_unit(problem.target)
     target = problem.target[roster.row] / unit
     squared = options.criterion == "squared_error"
     limits = _make_limits(options, float(roster.weight.sum()), unit)
@@ -130,12 +131,12 @@ def _grow_exactly(problem: RegressionProblem, reach: Reach, options: GrowOptions
     return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
 
 
-def _find_unit(problem: RegressionProblem) -> float:
+def find_unit(target: np.ndarray) -> float:
     """Return a unit in which numbers are of moderate size, so that their squares do not overflow.
 
     It is a power of two, which changes no bit of them.
     """
-    largest = max(float(problem.target.max()), -float(problem.target.min()))
+    largest = max(float(target.max()), -float(target.min()))
     return math.ldexp(1.0, math.frexp(largest)[1])
 
 
@@ -175,7 +176,7 @@ def _harvest(
             left=left,
             right=left + 1,
             value=nodes["value"][:, None] * unit,
-            cover=cover,
+            cover=cover * problem.weight_unit,
             missing_left=_find_missing_sides(nodes, cover),
         ),
         problem.schema,

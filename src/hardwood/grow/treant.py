@@ -316,7 +316,7 @@ def _harvest(grower: _Grower, problem: Problem) -> TreeEnsemble:
             left=left,
             right=left + 1,
             value=np.column_stack([1.0 - value, value]),
-            cover=cover,
+            cover=cover * problem.weight_unit,
             missing_left=cover[left] >= cover[left + 1],
         ),
         problem.schema,

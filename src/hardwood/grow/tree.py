@@ -50,6 +50,7 @@ from hardwood.grow.problem import Problem
 from hardwood.grow.shares import SharedRows, place_thresholds, sort_shares
 from hardwood.grow.shifts import find_shifts
 from hardwood.grow.workers import hire
+from hardwood.quoting import quote
 from hardwood.threat import Reach
 
 ATTACKERS = ("groot", "chen", "chen-greedy")
@@ -86,7 +87,7 @@ def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsem
 def _refuse_shares(reach: Reach, attacker: str) -> None:
     if reach.share is not None:
         raise ValueError(
-            f"attacker={attacker!r}: knows no shares of a value, such as '10%', in the threat; expected 'groot'"
+            f"attacker={quote(attacker)}: knows no shares of a value, such as '10%', in the threat; expected 'groot'"
         )
 
 
@@ -159,7 +160,7 @@ def harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarr
             left=left,
             right=left + 1,
             value=weight / cover[:, None],
-            cover=cover,
+            cover=cover * problem.weight_unit,
             missing_left=cover[left] >= cover[left + 1],  # of leaves, nonsense that nobody reads
         ),
         problem.schema,

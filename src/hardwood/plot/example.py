@@ -11,6 +11,7 @@ from hardwood.attacks import attack
 from hardwood.convert import as_ensemble
 from hardwood.plot.backend import matplotlib_module
 from hardwood.plot.regions import COLORS, INK
+from hardwood.quoting import quote
 from hardwood.results import unless_interrupted
 from hardwood.table import Schema
 from hardwood.table.likeness import find_whole_columns
@@ -118,7 +119,7 @@ class AdversarialExampleDisplay:
         ensemble = as_ensemble(estimator, X)
         matrix = ensemble.schema.encode(X)
         if not 0 <= row < len(matrix):
-            raise ValueError(f"row={row!r}: expected a row of X, from 0 to {len(matrix) - 1}")
+            raise ValueError(f"row={quote(row)}: expected a row of X, from 0 to {len(matrix) - 1}")
         threat = ThreatModel.coerce(getattr(estimator, "threat_", "<>") if threat is None else threat)
         threat = threat.settle(X, matrix, ensemble.schema)
         label = ensemble.decide(matrix) if y is None else read_class_index(y, ensemble.labels, len(matrix))

@@ -1,6 +1,7 @@
 """Reading what a tree is to be improved on, and handing back what came of it."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -8,9 +9,11 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
+from hardwood.quoting import quote
 from hardwood.refinement.rows import Rows
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.question import read_question
+from hardwood.weights import choose_weight_unit, find_weighted, measure_all, read_weights
 
 
 class Training(NamedTuple):
@@ -19,6 +22,7 @@ class Training(NamedTuple):
     ensemble: TreeEnsemble
     rows: Rows
     threat: ThreatModel
+    weight_unit: float  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
 
 
 def read_training(
@@ -40,7 +44,9 @@ def read_training(
     question = read_question(model, X, y, words)
     ensemble, matrix, words = question.ensemble, question.matrix, question.threat
     if len(ensemble.labels) != 2:
-        raise ValueError(f"model: it has the classes {ensemble.labels.tolist()}; only models of two can be improved")
+        raise ValueError(
+            f"model: it has the classes {quote(ensemble.labels.tolist())}; only models of two can be improved"
+        )
     if ensemble.n_trees != 1 and not several:
         raise ValueError(f"model: it has {ensemble.n_trees} trees; expected a single tree")
     if not isinstance(question.reach, Reach):
@@ -54,14 +60,14 @@ def read_training(
         )
     if question.reach.blank is not None and not missing:
         raise ValueError(
-            f"blank={words.blank!r}: refine knows attackers who move values only; relabel and prune know it"
+            f"blank={quote(words.blank)}: refine knows attackers who move values only; relabel and prune know it"
         )
     ensemble = floor_thresholds(ensemble, question.reach.whole)
-    weight = read_weight(sample_weight, len(matrix))
+    weight, unit = _read_weight(sample_weight, len(matrix))
     share = check_number("rho", rho, 0.0, 1.0)
     counts = weight > 0.0
     rows = Rows(matrix[counts], question.class_index[counts], weight[counts], question.reach, share)
-    return Training(ensemble, rows, words)
+    return Training(ensemble, rows, words, unit)
 
 
 def _read_threat(model: Any, threat: Any) -> ThreatModel:
@@ -76,19 +82,13 @@ def _read_threat(model: Any, threat: Any) -> ThreatModel:
     return ThreatModel.coerce(threat)
 
 
-def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return the weight of every row."""
+def _read_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, float]:
+    """Return the weight of every row in a unit, and the unit."""
     if sample_weight is None:
-        return np.ones(n_rows)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"sample_weight: expected numbers, got {sample_weight!r}") from None
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight: expected {n_rows} weights, one per row, got shape {weight.shape}")
-    if not ((weight >= 0.0) & np.isfinite(weight)).all() or not weight.any():
-        raise ValueError("sample_weight: expected finite weights >= 0 that are not all 0")
-    return weight
+        return np.ones(n_rows), 1.0
+    weight = read_weights(sample_weight, n_rows)
+    unit = choose_weight_unit(measure_all(weight[find_weighted(weight)]), None, "sample_weight")
+    return weight / unit, unit
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
@@ -96,14 +96,14 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> f
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_real and low <= value <= high and value < math.inf):
         upper = f" and <= {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name}={value!r}: expected a number >= {low:g}{upper}")
+        raise ValueError(f"{name}={quote(value)}: expected a number >= {low:g}{upper}")
     return float(value)
 
 
 def check_count(name: str, value: Any, low: int) -> int:
     """Return a whole number, or say what is wrong with it."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r}: expected an integer >= {low}")
+        raise ValueError(f"{name}={quote(value)}: expected an integer >= {low}")
     return int(value)
 
 
@@ -114,10 +114,21 @@ def check_seed(random_state: Any) -> int:
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except (ValueError, TypeError):
-        raise ValueError(f"random_state={random_state!r}: expected None, an integer >= 0 or a RandomState") from None
+        raise ValueError(
+            f"random_state={quote(random_state)}: expected None, an integer >= 0 or a RandomState"
+        ) from None
 
 
-def hand_back(model: Any, ensemble: TreeEnsemble) -> Any:
-    """Return what came of a model: an estimator for an estimator that is nothing but its tree, otherwise the tree."""
+def hand_back(model: Any, ensemble: TreeEnsemble, weight_unit: float = 1.0) -> Any:
+    """Return what came of a model: an estimator for an estimator that is nothing but its tree, otherwise the tree.
+
+    weight_unit : what covers of 1 stand for
+    """
+    ensemble = count_covers(ensemble, weight_unit)
     with_tree = getattr(model, "_with_tree", None)
     return ensemble if with_tree is None else with_tree(ensemble)
+
+
+def count_covers(ensemble: TreeEnsemble, weight_unit: float) -> TreeEnsemble:
+    """Return a tree whose covers are weights in a unit, with the weights themselves."""
+    return ensemble if weight_unit == 1.0 else replace(ensemble, cover=ensemble.cover * weight_unit)

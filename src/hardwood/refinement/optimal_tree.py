@@ -8,6 +8,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
+from hardwood.quoting import quote
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.optimal import Samples, Split, find_optimum
 from hardwood.refinement.rows import Rows, find_grid, make_samples
@@ -87,8 +88,9 @@ def _refuse_what_moves(rows: Rows, schema: Schema, feature: int) -> None:
     assert allowed is not None
     if rows.rho > 0.0 and rows.reach.attacks.any() and (allowed & ~np.eye(len(allowed), dtype=bool)).any():
         raise ValueError(
-            f"threat: it lets categories of column {schema.key(feature)!r} change; OptimalRobustTreeClassifier takes "
-            "categories that stay as they are. Leave the column out, or use RobustTreeClassifier(refine='search')"
+            f"threat: it lets categories of column {quote(schema.key(feature))} change; "
+            "OptimalRobustTreeClassifier takes categories that stay as they are. Leave the column out, or use "
+            "RobustTreeClassifier(refine='search')"
         )
 
 
@@ -103,8 +105,8 @@ def _list_partitions(category: np.ndarray, weight: np.ndarray, schema: Schema, f
     present = np.flatnonzero(np.bincount(category, minlength=len(labels) + 1))
     if len(present) > MOST_CATEGORIES:
         raise ValueError(
-            f"X: column {schema.key(feature)!r} has {len(present)} categories; OptimalRobustTreeClassifier tries all "
-            f"partitions and takes {MOST_CATEGORIES} at most. Leave the column out, or merge categories"
+            f"X: column {quote(schema.key(feature))} has {len(present)} categories; OptimalRobustTreeClassifier "
+            f"tries all partitions and takes {MOST_CATEGORIES} at most. Leave the column out, or merge categories"
         )
     partitions = []
     for sides in product([False, True], repeat=len(present) - 1):

@@ -61,11 +61,12 @@ def prune(
     >>> tree.get_n_leaves(), pruned.get_n_leaves()
     (205, 8)
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, missing=True)
-    price = check_number("price", price, 0.0)
+    training = read_training(model, X, y, threat, rho, sample_weight, missing=True)
+    ensemble, rows = training.ensemble, training.rows
+    price = check_number("price", price, 0.0) / training.weight_unit
     steps = _find_path(ensemble, rows)
     best = min(range(len(steps)), key=lambda k: (steps[k].loss + price * steps[k].n_leaves, steps[k].n_leaves))
-    return hand_back(model, _cut(ensemble, steps[1 : best + 1], rows))
+    return hand_back(model, _cut(ensemble, steps[1 : best + 1], rows), training.weight_unit)
 
 
 def pruning_path(
@@ -99,7 +100,7 @@ def pruning_path(
     >>> path.prices.round(2).tolist(), path.losses.tolist(), path.n_leaves.tolist()
     ([0.0, 1.0, 2.33], [73.0, 74.0, 81.0], [5, 4, 1])
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, missing=True)
+    ensemble, rows, _, unit = read_training(model, X, y, threat, rho, sample_weight, missing=True)
     steps = _find_path(ensemble, rows)
     prices, kept = [0.0], [min(steps, key=lambda step: (step.loss, step.n_leaves))]
     while True:
@@ -113,8 +114,8 @@ def pruning_path(
         kept.append(min(cheapest, key=lambda step: step.n_leaves))
         prices.append(price)
     return Bunch(
-        prices=np.array(prices),
-        losses=np.array([step.loss for step in kept]),
+        prices=np.array(prices) * unit,
+        losses=np.array([step.loss for step in kept]) * unit,
         n_leaves=np.array([step.n_leaves for step in kept]),
     )
 

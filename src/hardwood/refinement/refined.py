@@ -89,14 +89,16 @@ def refine(
     0.730
     0.762
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight)
+    training = read_training(model, X, y, threat, rho, sample_weight)
+    ensemble, rows = training.ensemble, training.rows
     settings = Settings(
-        price=check_number("price", price, 0.0),
+        price=check_number("price", price, 0.0) / training.weight_unit,
         max_sweeps=check_count("max_sweeps", max_sweeps, 0),
         max_depth=ensemble.max_depth if max_depth is None else check_count("max_depth", max_depth, 0),
         max_leaves=UNLIMITED,
     )
-    return hand_back(model, improve(ensemble, rows, settings, check_seed(random_state)))
+    refined = improve(ensemble, rows, settings, check_seed(random_state))
+    return hand_back(model, refined, training.weight_unit)
 
 
 def improve(ensemble: TreeEnsemble, rows: Rows, settings: Settings, seed: int) -> TreeEnsemble:

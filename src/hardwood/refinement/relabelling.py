@@ -78,11 +78,13 @@ def relabel(
     0.441
     0.746
     """
-    ensemble, rows, _ = read_training(model, X, y, threat, rho, sample_weight, several=True, missing=True)
+    training = read_training(model, X, y, threat, rho, sample_weight, several=True, missing=True)
+    ensemble, rows = training.ensemble, training.rows
     if ensemble.n_trees == 1:
         keep_missing = ensemble.schema.accepts_missing
         labels = find_labels(ensemble, rows)
-        return hand_back(model, fill_values(ensemble, labels, rows, keep_missing=keep_missing))
+        relabelled = fill_values(ensemble, labels, rows, keep_missing=keep_missing)
+        return hand_back(model, relabelled, training.weight_unit)
     if ensemble.link != "probability" or ensemble.value.shape[1] != 2:
         raise ValueError(f"model: its trees add up to a {ensemble.link}, so that a leaf has no class to change")
     settings = ask.AskSettings(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.extras import explain_missing
+from hardwood.quoting import quote
 from hardwood.results.records import ErrorBounds
 
 
@@ -102,7 +103,9 @@ class RegressionReport:
         """Return how far off each row is at worst under one of `epsilons`: what was found, and what is not exceeded."""
         at = np.flatnonzero(self.epsilons == epsilon)
         if not len(at):
-            raise ValueError(f"epsilon={epsilon!r}: not looked at; expected one of {self.epsilons.tolist()}")
+            raise ValueError(
+                f"epsilon={quote(epsilon)}: not looked at; expected one of {quote(self.epsilons.tolist())}"
+            )
         k, target = int(at[0]), self.target
         found = np.maximum(np.abs(self.lowest_reached[k] - target), np.abs(self.highest_reached[k] - target))
         limit = np.maximum(np.abs(self.lowest[k] - target), np.abs(self.highest[k] - target))
@@ -169,7 +172,7 @@ class RegressionReport:
                 "worst_error": limit,
             }
         if of != "curve":
-            raise ValueError(f"of={of!r}: expected 'rows' or 'curve'")
+            raise ValueError(f"of={quote(of)}: expected 'rows' or 'curve'")
         squared = [self.squared_error_at(epsilon) for epsilon in self.epsilons]
         absolute = [self.absolute_error_at(epsilon) for epsilon in self.epsilons]
         return {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.extras import explain_missing
+from hardwood.quoting import quote
 from hardwood.results.records import Bounds, DetectionRates
 from hardwood.results.rendering import as_html, as_text
 
@@ -163,7 +164,9 @@ class RobustnessReport:
             known = np.flatnonzero(self.classes == positive_class)
             if not len(known):
                 known_classes = self.classes.tolist()
-                raise ValueError(f"positive_class={positive_class!r}: not a class; the classes are {known_classes}")
+                raise ValueError(
+                    f"positive_class={quote(positive_class)}: not a class; the classes are {known_classes}"
+                )
             positive = int(known[0])
         if positive is None:
             raise ValueError("positive_class: say which class is to be detected, here or in evaluate")
@@ -217,7 +220,7 @@ class RobustnessReport:
         """
         columns = {"rows": self._rows, "classes": self._classes, "curve": self._curve}
         if of not in columns:
-            raise ValueError(f"of={of!r}: expected 'rows', 'classes' or 'curve'")
+            raise ValueError(f"of={quote(of)}: expected 'rows', 'classes' or 'curve'")
         return columns[of]()
 
     def _rows(self) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from hardwood.extras import explain_missing
 from hardwood.progress import Progress
+from hardwood.quoting import list_some, quote, shorten
+from hardwood.table.parquet import can_read_note, get_values, make_frame
 
 # Rows of a batch. Both ends of their reach in 20 columns are 20 MB.
 BATCH_ROWS = 1 << 16
@@ -95,7 +97,7 @@ class Stream:
         """
         parts = list(self.map(function))
         if not parts:
-            raise ValueError(f"{self!r} has no rows")
+            raise ValueError(f"{quote(self)} has no rows")
         return np.concatenate(parts)
 
 
@@ -132,7 +134,7 @@ def stream(source: Any, target: Any = None, *, sample_weight: Any = None, batch_
     array([False,  True])
     """
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)) or batch_rows < 1:
-        raise ValueError(f"batch_rows={batch_rows!r}: expected an integer >= 1")
+        raise ValueError(f"batch_rows={quote(batch_rows)}: expected an integer >= 1")
     if isinstance(source, (str, os.PathLike)) or type(source).__module__.startswith("pyarrow."):
         return _stream_dataset(source, target, sample_weight, int(batch_rows))
     if isinstance(source, np.ndarray):
@@ -158,7 +160,7 @@ def _stream_arrays(X: np.ndarray, y: Any, weight: Any, batch_rows: int) -> Strea
         raise ValueError(f"source: expected an array of rows and columns, got shape {X.shape}")
     for name, values in (("target", y), ("sample_weight", weight)):
         if isinstance(values, str):
-            raise ValueError(f"{name}={values!r}: an array has no column names; give an array of values")
+            raise ValueError(f"{name}={quote(values)}: an array has no column names; give an array of values")
         if values is not None and len(values) != len(X):
             raise ValueError(f"{name}: has {len(values)} values, but source has {len(X)} rows")
 
@@ -196,19 +198,20 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
         raise ImportError(explain_missing("reading Parquet", "pyarrow", "pandas")) from None
     is_path = isinstance(source, (str, os.PathLike))
     if is_path and not os.path.exists(source):
-        raise FileNotFoundError(f"source: there is no file or folder {os.fspath(source)!r}")
+        raise FileNotFoundError(f"source: there is no file or folder {quote(os.fspath(source))}")
     is_dataset = isinstance(source, pyarrow.dataset.Dataset)
     try:
         dataset = source if is_dataset else pyarrow.dataset.dataset(source, format="parquet" if is_path else None)
         _check_files(dataset)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"source: {os.fspath(source)!r} cannot be read as Parquet: {error}") from None
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _refuse(source, error) from None
     names = dataset.schema.names
     if not names:
-        raise ValueError(f"source: {source!r} has no columns; is it an empty folder?")
+        raise ValueError(f"source: {quote(source)} has no columns; is it an empty folder?")
     for name, column in (("target", target), ("sample_weight", weight)):
         if column is not None and column not in names:
-            raise ValueError(f"{name}={column!r}: there is no such column; the columns are {names}")
+            raise ValueError(f"{name}={quote(column)}: there is no such column; the columns are {list_some(names)}")
+    with_note = can_read_note(dataset.schema)
     # To keep memory small, one batch and one file are read ahead, and no row group as a whole.
     options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": 1, "fragment_readahead": 1}
     is_parquet = isinstance(getattr(dataset, "format", None), pyarrow.dataset.ParquetFileFormat)
@@ -216,16 +219,30 @@ def _stream_dataset(source: Any, target: Any, weight: Any, batch_rows: int) -> S
         options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
 
     def read() -> Iterator[Batch]:
-        for batch in dataset.to_batches(**options):
-            if batch.num_rows:
-                frame = batch.to_pandas()
-                own = (None if name is None else frame[name].to_numpy() for name in (target, weight))
-                # An index that was written along is not among the columns of the frame.
-                yield Batch(frame[[name for name in frame.columns if name not in (target, weight)]], *own)
+        batches = dataset.to_batches(**options)
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                frame = make_frame(batch, with_note=with_note)
+            except (pyarrow.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
+                raise _refuse(source, error) from None
+            own = (None if name is None else get_values(frame, name) for name in (target, weight))
+            # An index that was written along is not among the columns of the frame.
+            yield Batch(frame[[name for name in frame.columns if name not in (target, weight)]], *own)
 
     # The footers of Parquet files say how many rows they have; other formats would have to be read.
     count = dataset.count_rows if is_parquet or isinstance(dataset, pyarrow.dataset.InMemoryDataset) else lambda: 0
     return Stream(os.fspath(source) if is_path else type(source).__name__, read, count)
+
+
+def _refuse(source: Any, error: Exception) -> Exception:
+    """Return what is said of a source that cannot be read."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error  # such as a file that nobody may read, which Python names
+    what = quote(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
+    return ValueError(f"source: {what} cannot be read as Parquet: {shorten(error)}")
 
 
 def _check_files(dataset: Any) -> None:
@@ -237,5 +254,7 @@ def _check_files(dataset: Any) -> None:
         own = {field.name: str(field.type).startswith(_NUMBERS) for field in fragment.physical_schema}
         if first is not None and own != first:
             other = sorted({name for name, _ in own.items() ^ first.items()})
-            raise ValueError(f"source: file {fragment.path!r} has other columns or types than the first: {other}")
+            raise ValueError(
+                f"source: file {quote(fragment.path)} has other columns or types than the first: {list_some(other)}"
+            )
         first = own

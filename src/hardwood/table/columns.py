@@ -1,18 +1,22 @@
 """Reading the columns of whatever table a user has: names, numbers, labels."""
 
 import math
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array
+
+from hardwood.quoting import list_some, quote, shorten
 
 Label = str | int | float | bool
 
 
 def say_where(names: Sequence[str] | None, j: int) -> str:
     """Name a column for an error message."""
-    return f"feature {j if names is None else names[j]!r}"
+    return f"feature {quote(j if names is None else names[j])}"
 
 
 def open_table(X: Any) -> Any:
@@ -34,6 +38,13 @@ def get_column(table: Any, j: int) -> Any:
     return table[:, j] if isinstance(table, np.ndarray) else table[table.columns[j]]
 
 
+def take_columns(table: Any, positions: Sequence[int], names: Sequence[str]) -> Any:
+    """Return some columns of a DataFrame, in that order and under these names."""
+    taken = table[[table.columns[j] for j in positions]]
+    taken.columns = list(names)
+    return taken
+
+
 def _values(column: Any) -> np.ndarray:
     return column if isinstance(column, np.ndarray) else column.to_numpy()
 
@@ -45,12 +56,12 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     names = list(table.columns)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X: column name {twice!r} occurs more than once; rename a column")
+        raise ValueError(f"X: column name {quote(twice)} occurs more than once; rename a column")
     strings = [isinstance(name, str) for name in names]
     if any(strings) and not all(strings):
         raise TypeError(
-            f"X: column names must all be strings or none, got {names[strings.index(False)]!r} "
-            f"beside {names[strings.index(True)]!r}; X.columns = X.columns.astype(str) helps"
+            f"X: column names must all be strings or none, got {quote(names[strings.index(False)])} "
+            f"beside {quote(names[strings.index(True)])}; X.columns = X.columns.astype(str) helps"
         )
     return tuple(map(str, names)) if names and all(strings) else None
 
@@ -73,7 +84,7 @@ def chosen_columns(table: Any, categorical_features: Any) -> set[int]:
         return {j for j, d in enumerate(dtypes) if d.startswith(("category", "Categorical", "Enum"))}
     if isinstance(categorical_features, (str, bytes)) or not hasattr(categorical_features, "__iter__"):
         raise ValueError(
-            f"categorical_features: {categorical_features!r} is neither 'from_dtype' nor None nor "
+            f"categorical_features: {quote(categorical_features)} is neither 'from_dtype' nor None nor "
             "a list of names or indices nor a boolean mask"
         )
     items = [item.item() if isinstance(item, np.generic) else item for item in categorical_features]
@@ -89,12 +100,12 @@ def chosen_columns(table: Any, categorical_features: Any) -> set[int]:
 def _position(item: Any, names: tuple[str, ...] | None, n_features: int) -> int:
     if isinstance(item, str):
         if names is None or item not in names:
-            known = "X has no column names" if names is None else f"the columns are {list(names)}"
-            raise ValueError(f"categorical_features: unknown column {item!r}; {known}")
+            known = "X has no column names" if names is None else f"the columns are {list_some(names)}"
+            raise ValueError(f"categorical_features: unknown column {quote(item)}; {known}")
         return names.index(item)
     if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < n_features:
         raise ValueError(
-            f"categorical_features: {item!r} is neither a column name nor an index from 0 to {n_features - 1}"
+            f"categorical_features: {quote(item)} is neither a column name nor an index from 0 to {n_features - 1}"
         )
     return item
 
@@ -112,7 +123,8 @@ def read_numbers(column: Any, where: str) -> np.ndarray:
     if values.dtype.kind in "biuf":
         return values
     if set(map(type, values)) <= {bool, int, float}:
-        return values.astype(np.float64)
+        with suppress(OverflowError):  # the column is then gone through value by value, to name the one
+            return values.astype(np.float64)
     return np.fromiter((_number(value, where) for value in values), np.float64, len(values))
 
 
@@ -121,13 +133,15 @@ def _number(value: Any, where: str) -> float:
     # Text is refused even where it reads as a number: it may be a code, such as '01234'.
     if isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
         shown = value if isinstance(value, bytes) else str(value)
-        raise ValueError(f"X: {where} holds {shown!r}, which is not a number; {remedy}")
+        raise ValueError(f"X: {where} holds {quote(shown)}, which is not a number; {remedy}")
     if _is_missing(value):
         return math.nan
     try:
         return float(value)
+    except OverflowError:
+        raise ValueError(f"X: {where} holds {quote(value)}, expected numbers up to 1.8e308; {remedy}") from None
     except (TypeError, ValueError) as error:
-        raise TypeError(f"X: {where} holds {value!r}: {error}; {remedy}") from None
+        raise TypeError(f"X: {where} holds {quote(value)}: {shorten(error)}; {remedy}") from None
 
 
 def read_codes(column: Any, labels: tuple[Label, ...], where: str, *, keep_missing: bool = False) -> np.ndarray:
@@ -145,7 +159,7 @@ def read_codes(column: Any, labels: tuple[Label, ...], where: str, *, keep_missi
     try:
         found = np.fromiter((code_of.get(v, unseen) for v in values), np.float64, len(values))
     except TypeError as error:
-        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+        raise TypeError(f"X: {where} holds a value that is no category: {shorten(error)}") from None
     if keep_missing:
         found[[row for row in np.flatnonzero(found == unseen).tolist() if _is_missing(values[row])]] = math.nan
     return found
@@ -187,17 +201,42 @@ def read_labels(column: Any, where: str, *, keep_missing: bool = False) -> tuple
         # Equal labels of different types (1, True) are one; the type's name decides which stays.
         labels = sorted({(type(value).__name__, value) for value in known})
     except TypeError as error:
-        raise TypeError(f"X: {where} holds a value that is no category: {error}") from None
+        raise TypeError(f"X: {where} holds a value that is no category: {shorten(error)}") from None
     return tuple(dict.fromkeys(value for _, value in labels))
+
+
+def is_label(value: Any) -> bool:
+    """Say whether a value is a label: text, a truth value, or a number within what a float64 can hold."""
+    return isinstance(value, str) or (isinstance(value, (int, float)) and abs(value) <= sys.float_info.max)
 
 
 def check_labels(labels: Any, where: str) -> None:
     """Refuse labels that JSON cannot hold, and labels that occur twice."""
     if not isinstance(labels, (list, tuple)):
-        raise ValueError(f"{where}: expected None or a list of labels, got {labels!r}")
+        raise ValueError(f"{where}: expected None or a list of labels, got {quote(labels)}")
     for label in labels:
-        finite = not isinstance(label, float) or math.isfinite(label)
-        if not isinstance(label, (str, int, float)) or not finite:
-            raise ValueError(f"{where}: {label!r} is not a str, int, finite float or bool; convert it to text")
+        if not is_label(label):
+            raise ValueError(f"{where}: {quote(label)} is not a str, bool, or number up to 1.8e308; convert it to text")
     if len(set(labels)) != len(labels):
-        raise ValueError(f"{where}: a label occurs more than once in {labels!r}")
+        raise ValueError(f"{where}: a label occurs more than once in {quote(labels)}")
+
+
+def check_classes(labels: np.ndarray, name: str = "y") -> None:
+    """Refuse labels of classes that JSON cannot hold, such as dates: a model of them could not be saved."""
+    # `check_estimator` looks for the first three words.
+    remedy = (
+        f"Unknown label type; expected text, whole numbers or truth values: {name}.astype(str) makes text of labels, "
+        f"{name}.astype(int) numbers"
+    )
+    if labels.dtype.kind != "O":
+        if labels.dtype.kind not in "biufU" or labels.dtype == np.longdouble != np.float64:
+            raise ValueError(f"{name} is {shorten(labels.dtype)}. {remedy}")
+        return
+    if set(map(type, labels)) <= {str, np.str_}:
+        return
+    for row, label in enumerate(labels):
+        if _is_missing(label):
+            raise ValueError(f"{name}[{row}] is {quote(label)}: a label is missing; leave such rows out")
+    for row, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise ValueError(f"{name}[{row}] is {quote(label)}, an object of type {type(label).__name__}. {remedy}")

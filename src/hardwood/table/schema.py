@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from hardwood.quoting import MOST, quote, shorten
 from hardwood.table.columns import (
     Label,
     check_labels,
@@ -30,6 +31,9 @@ from hardwood.table.columns import (
 # Rows that are widened at a time, where a table of float32 is kept as it is.
 BLOCK_ROWS = 1 << 16
 
+# As `check_estimator` wants to hear it.
+_OTHER_NAMES = "The feature names should match those that were passed during fit.\n"
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -46,7 +50,7 @@ class Schema:
     feature_names : sequence of str, or None
         One name per column, or None for a table without names.
     categories : sequence
-        Per column None (numerical) or its labels: str, int, finite float or bool, each once.
+        Per column None (numerical) or its labels: str, bool, or number that a float64 can hold, each once.
     accepts_missing : bool, default=False
         Whether values may be missing: a model knows where to send them. Then they are NaN in the
         matrix, in categorical columns too. Otherwise a missing number is refused, and a missing
@@ -72,19 +76,19 @@ class Schema:
     def __post_init__(self) -> None:
         n, names, categories = self.n_features, self.feature_names, self.categories
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"n_features: expected an integer >= 1, got {n!r}")
+            raise ValueError(f"n_features: expected an integer >= 1, got {quote(n)}")
         if names is not None:
             if not isinstance(names, (list, tuple)) or len(names) != n:
-                raise ValueError(f"feature_names: expected {n} names or None, got {names!r}")
+                raise ValueError(f"feature_names: expected {n} names or None, got {quote(names)}")
             if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
-                raise ValueError(f"feature_names: expected strings, each once, got {names!r}")
+                raise ValueError(f"feature_names: expected strings, each once, got {quote(names)}")
         if not isinstance(categories, (list, tuple)) or len(categories) != n:
-            raise ValueError(f"categories: expected {n} entries (None or a list of labels), got {categories!r}")
+            raise ValueError(f"categories: expected {n} entries (None or a list of labels), got {quote(categories)}")
         for j, labels in enumerate(categories):
             if labels is not None:
                 check_labels(labels, f"categories of {say_where(names, j)}")
         if not isinstance(self.accepts_missing, bool):
-            raise ValueError(f"accepts_missing: expected true or false, got {self.accepts_missing!r}")
+            raise ValueError(f"accepts_missing: expected true or false, got {quote(self.accepts_missing)}")
         object.__setattr__(self, "n_features", int(n))
         object.__setattr__(self, "feature_names", None if names is None else tuple(names))
         as_tuples = tuple(None if labels is None else tuple(labels) for labels in categories)
@@ -180,7 +184,7 @@ class Schema:
                [1.5, nan]])
         """
         table = open_table(X)
-        self._check_columns(table)
+        self.check_columns(table)
         if not self.categorical and is_plain_numbers(table):
             matrix = table
         else:
@@ -213,7 +217,7 @@ class Schema:
         is_narrow = type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous
         if not is_narrow or self.categorical or not len(X):
             return self.encode(X)
-        self._check_columns(open_table(X))
+        self.check_columns(open_table(X))
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(X.sum()):
                 return X
@@ -334,7 +338,7 @@ class Schema:
         expected = ["accepts_missing", "categories", "feature_names", "n_features"]
         if not isinstance(record, Mapping) or sorted({*map(str, record), "accepts_missing"}) != expected:
             found = list(record) if isinstance(record, Mapping) else record
-            raise ValueError(f"schema: expected an object with the keys {expected}, got {found!r}")
+            raise ValueError(f"schema: expected an object with the keys {expected}, got {quote(found)}")
         return cls(**record)
 
     def _check_finite(self, matrix: np.ndarray) -> None:
@@ -354,20 +358,42 @@ class Schema:
                 "and this model has no place for missing values; fill them in, or leave out such rows"
             )
 
-    def _check_columns(self, table: Any) -> None:
-        """Refuse a table with other columns, in the words that `check_estimator` looks for."""
+    def find_features(self, names: Sequence[str]) -> list[int]:
+        """Return where each feature is among the columns of a table that have these names.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not among them, or one of them is no feature; in the words that `check_estimator` looks for.
+
+        Examples
+        --------
+        >>> Schema.numeric(2, ["age", "income"]).find_features(["income", "age"])
+        [1, 0]
+        """
+        own = self.feature_names or ()
+        unseen, missing = sorted(set(names) - set(own)), sorted(set(own) - set(names))
+        message = ""
+        if unseen:
+            message += "Feature names unseen at fit time:\n" + _bullets(unseen)
+        if missing:
+            message += "Feature names seen at fit time, yet now missing:\n" + _bullets(missing)
+        if message:
+            raise ValueError(_OTHER_NAMES + message)
+        position = {name: j for j, name in enumerate(names)}
+        return [position[name] for name in own]
+
+    def check_columns(self, table: Any) -> None:
+        """Refuse a table with other columns, or with the same ones in another order.
+
+        Examples
+        --------
+        >>> Schema.numeric(2).check_columns(np.zeros((5, 2)))
+        """
         names = column_names(table)
         if names is not None and self.feature_names is not None and names != self.feature_names:
-            unseen = sorted(set(names) - set(self.feature_names))
-            missing = sorted(set(self.feature_names) - set(names))
-            message = "The feature names should match those that were passed during fit.\n"
-            if unseen:
-                message += "Feature names unseen at fit time:\n" + _bullets(unseen)
-            if missing:
-                message += "Feature names seen at fit time, yet now missing:\n" + _bullets(missing)
-            if not unseen and not missing:
-                message += "Feature names must be in the same order as they were in fit.\n"
-            raise ValueError(message)
+            self.find_features(names)
+            raise ValueError(_OTHER_NAMES + "Feature names must be in the same order as they were in fit.\n")
         if table.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {table.shape[1]} features, but Schema is expecting {self.n_features} features as input"
@@ -375,8 +401,9 @@ class Schema:
 
 
 def _bullets(names: list[str]) -> str:
-    shown = names if len(names) <= 5 else [*names[:5], "..."]
-    return "".join(f"- {name}\n" for name in shown)
+    shown = [shorten(name) for name in names[:MOST]]
+    more = [f"... {len(names) - MOST:,} more"] if len(names) > MOST else []
+    return "".join(f"- {name}\n" for name in [*shown, *more])
 
 
 def _pandas_if_installed() -> ModuleType | None:

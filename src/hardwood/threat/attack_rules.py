@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table.columns import Label
-from hardwood.threat.spelling import plain, read_label
+from hardwood.threat.spelling import plain, read_label, read_real
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,12 @@ class AttackRule:
     def __post_init__(self) -> None:
         feature = plain(self.feature)
         if isinstance(feature, bool) or not isinstance(feature, (str, int)):
-            raise ValueError(f"feature={feature!r}: expected a column name or an index")
-        where = f"attack rule for feature {feature!r}"
+            raise ValueError(f"feature={quote(feature)}: expected a column name or an index")
+        where = f"attack rule for feature {quote(feature)}"
         if (self.add is None) == (self.set_to is None):
-            raise ValueError(f"{where}: add={self.add!r}, set_to={self.set_to!r}: give exactly one of the two")
+            raise ValueError(
+                f"{where}: add={quote(self.add)}, set_to={quote(self.set_to)}: give exactly one of the two"
+            )
         cost = _read_number(self.cost, "cost", where)
         values = {
             "feature": feature,
@@ -62,7 +65,7 @@ class AttackRule:
             "cost": cost,
         }
         if not 0.0 < cost < math.inf:
-            raise ValueError(f"{where}: cost={self.cost!r}: expected a finite number > 0")
+            raise ValueError(f"{where}: cost={quote(self.cost)}: expected a finite number > 0")
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -93,19 +96,19 @@ class AttackRule:
 
     def check_kind(self, labels: tuple[Label, ...] | None) -> None:
         """Refuse a rule for numbers on a categorical feature (one with labels), and the other way round."""
-        where = f"attack rule for feature {self.feature!r}"
+        where = f"attack rule for feature {quote(self.feature)}"
         if labels is not None:
             if self.add is not None:
                 raise ValueError(
-                    f"{where}: add={self.add!r} is for numbers, but the feature is categorical; use set_to"
+                    f"{where}: add={quote(self.add)} is for numbers, but the feature is categorical; use set_to"
                 )
             return
         if self.when is not None and not _is_interval(self.when):
             raise ValueError(
-                f"{where}: when={self.when!r}: the feature is numerical; give a pair (low, high), low <= high"
+                f"{where}: when={quote(self.when)}: the feature is numerical; give a pair (low, high), low <= high"
             )
-        if self.set_to is not None and (isinstance(self.set_to, bool) or not isinstance(self.set_to, numbers.Real)):
-            raise ValueError(f"{where}: set_to={self.set_to!r}: the feature is numerical; give a number")
+        if self.set_to is not None and math.isnan(read_real(self.set_to, f"{where}: set_to")):
+            raise ValueError(f"{where}: set_to={quote(self.set_to)}: the feature is numerical; give a number")
 
 
 def read_rules(rules: Any) -> tuple[AttackRule, ...]:
@@ -113,7 +116,7 @@ def read_rules(rules: Any) -> tuple[AttackRule, ...]:
     if rules is None:
         return ()
     if isinstance(rules, (str, Mapping, AttackRule)) or not np.iterable(rules):
-        raise ValueError(f"rules={rules!r}: expected a list of AttackRule")
+        raise ValueError(f"rules={quote(rules)}: expected a list of AttackRule")
     read = []
     for k, rule in enumerate(rules):
         try:
@@ -131,7 +134,7 @@ def read_budget(budget: Any) -> float | None:
 def read_repeat(repeat: Any) -> bool:
     """Return whether rules are applied as often as the budget allows."""
     if not isinstance(repeat, (bool, np.bool_)):
-        raise ValueError(f"repeat={repeat!r}: expected True or False")
+        raise ValueError(f"repeat={quote(repeat)}: expected True or False")
     return bool(repeat)
 
 
@@ -149,37 +152,34 @@ def check_budget(budget: float | None, rules: tuple[AttackRule, ...], repeat: bo
 
 def _read_record(record: Any) -> AttackRule:
     if not isinstance(record, Mapping):
-        raise ValueError(f"{record!r} is not an AttackRule")
+        raise ValueError(f"{quote(record)} is not an AttackRule")
     known = [field.name for field in fields(AttackRule)]
     for key in record:
         if key not in known:
-            raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
+            raise ValueError(f"unknown key {quote(key)}; the keys are {', '.join(map(repr, known))}")
     if "feature" not in record:
-        raise ValueError(f"feature: missing in {dict(record)!r}")
+        raise ValueError(f"feature: missing in {quote(dict(record))}")
     return AttackRule(**record)
 
 
 def _read_number(value: Any, name: str, where: str) -> float:
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
-        raise ValueError(f"{where}: {name}={value!r}: expected a number")
-    try:
-        return float(value) + 0.0  # -0.0 becomes 0.0
-    except OverflowError:
-        raise ValueError(f"{where}: {name}={value!r} is too large for a float64") from None
+    number = read_real(value, f"{where}: {name}")
+    if math.isnan(number):
+        raise ValueError(f"{where}: {name}={quote(plain(value))}: expected a number")
+    return number
 
 
 def _read_step(add: Any, where: str) -> tuple[float, float]:
     add = plain(add)
     if isinstance(add, (list, tuple, np.ndarray)):
         if len(add) != 2:
-            raise ValueError(f"{where}: add={add!r}: expected a number or a pair (least, most)")
+            raise ValueError(f"{where}: add={quote(add)}: expected a number or a pair (least, most)")
         least, most = (_read_number(end, "add", where) for end in add)
     else:
         step = _read_number(add, "add", where)
         least, most = min(step, 0.0), max(step, 0.0)
     if least > most or least == math.inf or most == -math.inf:
-        raise ValueError(f"{where}: add={add!r}: expected a number or a pair (least, most) with least <= most")
+        raise ValueError(f"{where}: add={quote(add)}: expected a number or a pair (least, most) with least <= most")
     return least, most
 
 
@@ -191,11 +191,13 @@ def _read_condition(when: Any, is_interval: bool, where: str) -> tuple[Any, ...]
     many = isinstance(when, (list, tuple, set, frozenset, np.ndarray))
     items = tuple(plain(item) for item in when) if many else (when,)
     if _is_interval(items):
-        return tuple(float(end) + 0.0 for end in items)
+        return tuple(read_real(end, f"{where}: when") for end in items)
     if is_interval:
-        raise ValueError(f"{where}: when={when!r}: expected a pair of numbers (low, high) with low <= high, or None")
+        raise ValueError(
+            f"{where}: when={quote(when)}: expected a pair of numbers (low, high) with low <= high, or None"
+        )
     if not items:
-        raise ValueError(f"{where}: when={when!r}: expected a pair (low, high), categories or None")
+        raise ValueError(f"{where}: when={quote(when)}: expected a pair (low, high), categories or None")
     return tuple(dict.fromkeys(read_label(item, f"{where}: when") for item in items))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table.columns import Label
 from hardwood.threat.spelling import plain, read_label
 
@@ -38,7 +39,8 @@ def _read_targets(pairs: Iterable[tuple[Any, Any]]) -> dict[Label, tuple[Label, 
         labels = [read_label(plain(one), "attacking_classes") for one in (wanted if several else [wanted])]
         if label in labels or not labels:
             raise ValueError(
-                f"attacking_classes: {label!r} wants to be taken for {labels!r}; expected one or more other classes"
+                f"attacking_classes: {quote(label)} wants to be taken for {quote(labels)}; expected one or more "
+                "other classes"
             )
         targets[label] = tuple(dict.fromkeys(labels))
     return targets
@@ -62,7 +64,7 @@ def find_attacking_classes(attackers: AttackingClasses, classes: Iterable[Any] |
     """Say of each class whether it attacks; a single True where there are no classes."""
     if classes is None:
         if attackers is not None:
-            raise ValueError(f"attacking_classes: {spell_classes(attackers)!r} is given, but there are no classes")
+            raise ValueError(f"attacking_classes: {quote(spell_classes(attackers))} is given, but there are no classes")
         return np.array([True])
     known = [plain(label) for label in classes]
     named = list(attackers or ())
@@ -70,7 +72,7 @@ def find_attacking_classes(attackers: AttackingClasses, classes: Iterable[Any] |
         named += [label for wanted in attackers.values() for label in wanted]
     for label in named:
         if label not in known:
-            raise ValueError(f"attacking_classes: {label!r} is not a class; the classes are {known!r}")
+            raise ValueError(f"attacking_classes: {quote(label)} is not a class; the classes are {quote(known)}")
     return np.array([attackers is None or label in attackers for label in known])
 
 

@@ -1,16 +1,17 @@
 """Budgets over columns in the user's words: how many may change, and a radius in units per column."""
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.column_budget import ColumnBudget
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain
+from hardwood.threat.spelling import plain, read_real
 
 # What counts as a distance of 1: by column, or for all of them. None: 1.
 Units = dict[Label, float] | float | None
@@ -21,25 +22,25 @@ def read_max_changes(value: Any) -> int | None:
     if value is None:
         return None
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"max_changes={value!r}: expected how many columns may be changed, a whole number >= 0")
+        raise ValueError(f"max_changes={quote(value)}: expected how many columns may be changed, a whole number >= 0")
     return int(value)
 
 
 def read_radius(value: Any) -> float | None:
     """Return how far all changes may go together; infinity is no limit."""
-    number = plain(value)
-    if number is None:
+    if plain(value) is None:
         return None
-    if not _is_number(number) or not number >= 0.0:
-        raise ValueError(f"radius={value!r}: expected how far all changes may go together, a number >= 0")
-    return float(number)
+    radius = read_real(value, "radius")
+    if not radius >= 0.0:
+        raise ValueError(f"radius={quote(value)}: expected how far all changes may go together, a number >= 0")
+    return radius
 
 
 def read_norm(value: Any) -> int:
     """Return in which norm a radius is measured."""
     if isinstance(value, bool) or value not in (1, 2):
         raise ValueError(
-            f"norm={value!r}: expected 1 or 2; how far each column can be moved on its own is said in `features`"
+            f"norm={quote(value)}: expected 1 or 2; how far each column can be moved on its own is said in `features`"
         )
     return int(value)
 
@@ -49,27 +50,25 @@ def read_units(units: Any) -> Units:
     if not callable(getattr(units, "items", None)):
         return None if units is None else _read_unit(units, "units")
     named: dict[Label, float] = {}
+    seen: set[str] = set()
     for key, unit in units.items():
         column = plain(key)
         if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"units: {column!r} is neither a column name nor an index")
-        if str(column) in map(str, named):
-            raise ValueError(f"units: column {column!r} is given more than once")
-        named[column] = _read_unit(unit, f"units for column {column!r}")
+            raise ValueError(f"units: {quote(column)} is neither a column name nor an index")
+        if str(column) in seen:
+            raise ValueError(f"units: column {quote(column)} is given more than once")
+        seen.add(str(column))
+        named[column] = _read_unit(unit, f"units for column {quote(column)}")
     return named or None
 
 
 def _read_unit(value: Any, where: str) -> float:
-    number = plain(value)
-    if not _is_number(number) or not 0.0 < number < math.inf:
+    unit = read_real(value, where)
+    if not 0.0 < unit < math.inf:
         raise ValueError(
-            f"{where}: {value!r} is no distance > 0 that could count as 1; leave out columns that do not vary"
+            f"{where}: {quote(value)} is no distance > 0 that could count as 1; leave out columns that do not vary"
         )
-    return float(number)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return unit
 
 
 def scale_radius(radius: float | None, factor: float) -> float | None:
@@ -102,6 +101,6 @@ def place_budget(
         positions = {str(schema.key(j)): j for j in range(schema.n_features)}
         for column, size in units.items():
             if str(column) not in positions:
-                raise ValueError(f"units: column {column!r}: {explain_column(column, schema)}")
+                raise ValueError(f"units: column {quote(column)}: {explain_column(column, schema)}")
             unit[positions[str(column)]] = size
     return ColumnBudget(max_changes, norm, unit * radius)

@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Collection, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label, say_where
 from hardwood.table.likeness import find_whole_columns
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain
+from hardwood.threat.spelling import plain, read_real
 
 FROM_DTYPE = "from_dtype"
 # Columns, or the words above.
@@ -32,7 +32,7 @@ def read_whole_numbers(columns: Any) -> WholeNumbers:
         return columns
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
         raise ValueError(
-            f"whole_numbers={columns!r}: expected a list of columns (names or indices), 'from_dtype' or None"
+            f"whole_numbers={quote(columns)}: expected a list of columns (names or indices), 'from_dtype' or None"
         )
     return tuple(dict.fromkeys(_read_column(column, "whole_numbers") for column in columns))
 
@@ -46,14 +46,17 @@ def read_within(within: Any) -> Within:
         return unseen
     if not callable(getattr(within, "items", None)):
         raise ValueError(
-            f"within={within!r}: expected a dict {{column: (smallest, largest)}}, 'from_data' or ('from_data', margin)"
+            f"within={quote(within)}: expected a dict {{column: (smallest, largest)}}, 'from_data' or "
+            "('from_data', margin)"
         )
     domains: dict[Label, Any] = {}
+    seen: set[str] = set()
     for key, domain in within.items():
         column = _read_column(key, "within")
-        if str(column) in map(str, domains):
-            raise ValueError(f"within: column {column!r} is given more than once")
-        where = f"within for column {column!r}"
+        if str(column) in seen:
+            raise ValueError(f"within: column {quote(column)} is given more than once")
+        seen.add(str(column))
+        where = f"within for column {quote(column)}"
         unseen = _read_unseen(domain, where)
         domains[column] = _read_domain(domain, where) if unseen is None else unseen
     return domains
@@ -65,10 +68,10 @@ def _read_unseen(value: Any, where: str) -> Unseen | None:
         return FROM_DATA
     if not isinstance(value, (list, tuple)) or len(value) != 2 or value[0] != FROM_DATA:
         return None
-    margin = plain(value[1])
-    if isinstance(margin, bool) or not isinstance(margin, Real) or not 0.0 <= float(margin) < math.inf:
-        raise ValueError(f"{where}: the margin {margin!r}: expected a share >= 0 of the range of the column")
-    return (FROM_DATA, float(margin)) if margin else FROM_DATA
+    margin = read_real(value[1], f"{where}: the margin")
+    if not 0.0 <= margin < math.inf:
+        raise ValueError(f"{where}: the margin {quote(value[1])}: expected a share >= 0 of the range of the column")
+    return (FROM_DATA, margin) if margin else FROM_DATA
 
 
 def _is_unseen(domain: Any) -> bool:
@@ -83,7 +86,7 @@ def is_left_to_table(within: Within) -> bool:
 def _read_column(value: Any, where: str) -> Label:
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise ValueError(f"{where}: {value!r} is neither a column name nor an index")
+        raise ValueError(f"{where}: {quote(value)} is neither a column name nor an index")
     return value
 
 
@@ -95,16 +98,18 @@ def _read_domain(domain: Any, where: str) -> Domain:
 
 def _read_pair(pair: Any, where: str) -> tuple[float, float]:
     if isinstance(pair, (str, bytes, Mapping)) or not hasattr(pair, "__len__") or len(pair) != 2:
-        raise ValueError(f"{where}: {pair!r} is not a pair (smallest, largest)")
-    ends = [plain(end) for end in pair]
-    for end, unsaid in enumerate((-math.inf, math.inf)):
-        ends[end] = unsaid if ends[end] is None else ends[end]
-        if isinstance(ends[end], bool) or not isinstance(ends[end], Real) or math.isnan(ends[end]):
-            raise ValueError(f"{where}: {pair[end]!r} is not a number; give None or infinity where there is no limit")
-    low, high = map(float, ends)
+        raise ValueError(f"{where}: {quote(pair)} is not a pair (smallest, largest)")
+    accepted = "give None or infinity where there is no limit"
+    low, high = (
+        unsaid if end is None else read_real(end, where, accepted)
+        for end, unsaid in zip(pair, (-math.inf, math.inf), strict=True)
+    )
+    for end, number in zip(pair, (low, high), strict=True):
+        if math.isnan(number):
+            raise ValueError(f"{where}: {quote(plain(end))} is not a number; {accepted}")
     if not low <= high or low == math.inf or high == -math.inf:
         raise ValueError(f"{where}: there is no value from {low:g} to {high:g}")
-    return low + 0.0, high + 0.0
+    return low, high
 
 
 def see_domains(within: Within, matrix: np.ndarray, schema: Schema, ruled: Collection[str]) -> Within:
@@ -173,17 +178,19 @@ def place_within(domains: Within, schema: Schema, whole: np.ndarray | None, *, s
         is_whole = whole is not None and whole[j]
         within[:, j] = (np.ceil(low), np.floor(high)) if is_whole else (low, high)
         if within[0, j] > within[1, j]:
-            raise ValueError(f"within for column {column!r}: there is no whole number from {low:g} to {high:g}")
+            raise ValueError(f"within for column {quote(column)}: there is no whole number from {low:g} to {high:g}")
     return within
 
 
 def _find_position(column: Label, schema: Schema, where: str) -> int:
     positions = schema.positions
     if str(column) not in positions:
-        raise ValueError(f"{where}: column {column!r}: {explain_column(column, schema)}")
+        raise ValueError(f"{where}: column {quote(column)}: {explain_column(column, schema)}")
     j = positions[str(column)]
     if schema.categories[j] is not None:
-        raise ValueError(f"{where}: column {column!r} is categorical; only numbers are whole, or lie between others")
+        raise ValueError(
+            f"{where}: column {quote(column)} is categorical; only numbers are whole, or lie between others"
+        )
     return j
 
 

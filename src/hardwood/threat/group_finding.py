@@ -13,6 +13,8 @@ from hardwood.threat.groups import OneHotGroup
 
 # What stands between the name of a category and its label: "color_red", "color=red", "color.red".
 _SEPARATORS = "_=.:/| -"
+# Characters of a name that are searched for them.
+_LONGEST = 200
 
 
 def find_one_hot_groups(X: Any, *, at_most_one: bool = False) -> list[OneHotGroup]:
@@ -95,7 +97,7 @@ def _list_families(names: tuple[str, ...], is_flag: np.ndarray) -> list[list[int
 
 def _list_prefixes(name: str) -> Iterator[str]:
     """Yield the beginnings of a name that end in a separator, and after which something follows."""
-    for separator in re.finditer(f"[{_SEPARATORS}]+", name):
+    for separator in re.finditer(f"[{_SEPARATORS}]+", name[:_LONGEST]):
         if separator.start() > 0 and separator.end() < len(name):
             yield name[: separator.end()]
 

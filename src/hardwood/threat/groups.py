@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label, say_where
 from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain
+from hardwood.threat.spelling import plain, refuse_repeats
 
 FROM_TABLE = "from_table"
 # What `may_become` calls the state in which no column of a group is 1.
@@ -52,18 +53,18 @@ class OneHotGroup:
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
-            raise ValueError(f"name={self.name!r}: expected a str or None")
+            raise ValueError(f"name={quote(self.name)}: expected a str or None")
         object.__setattr__(self, "columns", _read_columns(self.columns))
         if not isinstance(self.at_most_one, (bool, np.bool_)):
-            raise ValueError(f"{self}: at_most_one={self.at_most_one!r}: expected True or False")
+            raise ValueError(f"{self}: at_most_one={quote(self.at_most_one)}: expected True or False")
         object.__setattr__(self, "at_most_one", bool(self.at_most_one))
         object.__setattr__(self, "may_become", self._read_relation())
 
     def __str__(self) -> str:
         if self.name is not None:
-            return f"one-hot group {self.name!r}"
+            return f"one-hot group {quote(self.name)}"
         more = ", ..." if len(self.columns) > _SHOWN else ""
-        return f"one-hot group of {', '.join(map(repr, self.columns[:_SHOWN]))}{more}"
+        return f"one-hot group of {', '.join(map(quote, self.columns[:_SHOWN]))}{more}"
 
     def __repr__(self) -> str:
         beside = [f"{key}={value!r}" for key, value in self.to_record().items() if key != "columns"]
@@ -99,26 +100,26 @@ class OneHotGroup:
             return relation or None
         if not isinstance(relation, Mapping):
             raise ValueError(
-                f"{self}: may_become={relation!r}: expected '<>', None or a dict {{column: [columns that can be set "
+                f"{self}: may_become={quote(relation)}: expected '<>', None or a dict "
+                f"{{column: [columns that can be set "
                 "instead]}"
             )
+        states: dict[str, Label] = {NONE_SET: NONE_SET} if self.at_most_one else {}
+        states |= {str(column): column for column in self.columns}
         read: dict[Label, list[Label]] = {}
         for before, targets in relation.items():
             many = isinstance(targets, Iterable) and not isinstance(targets, str)
-            labels = [self._find_state(target) for target in (targets if many else [targets])]
-            read.setdefault(self._find_state(before), []).extend(labels)
+            labels = [self._find_state(target, states) for target in (targets if many else [targets])]
+            read.setdefault(self._find_state(before, states), []).extend(labels)
         return {before: list(dict.fromkeys(targets)) for before, targets in read.items()} or None
 
-    def _find_state(self, label: Any) -> Label:
+    def _find_state(self, label: Any, states: dict[str, Label]) -> Label:
         """Return the column that a label of `may_become` stands for; TOML's keys are strings."""
         label = NONE_SET if label is None else plain(label)
-        for column in self.columns:
-            if str(column) == str(label):
-                return column
-        if label == NONE_SET and self.at_most_one:
-            return NONE_SET
+        if str(label) in states:
+            return states[str(label)]
         remedy = "; say at_most_one=True where none may be set" if label == NONE_SET else ""
-        raise ValueError(f"{self}: may_become: {label!r} is not one of its columns{remedy}")
+        raise ValueError(f"{self}: may_become: {quote(label)} is not one of its columns{remedy}")
 
     def allow(self) -> np.ndarray:
         """Return which state may become which, as `GroupReach` has it."""
@@ -137,16 +138,14 @@ Groups = tuple[OneHotGroup, ...] | str
 
 def _read_columns(columns: Any) -> tuple[Label, ...]:
     if isinstance(columns, (str, bytes, Mapping)) or not isinstance(columns, Iterable):
-        raise ValueError(f"columns={columns!r}: expected a list of columns (names or indices)")
+        raise ValueError(f"columns={quote(columns)}: expected a list of columns (names or indices)")
     read = [plain(column) for column in columns]
     for column in read:
         if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"columns: {column!r} is neither a column name nor an index")
-    repeated = [column for k, column in enumerate(read) if str(column) in map(str, read[:k])]
-    if repeated:
-        raise ValueError(f"columns: {repeated[0]!r} is given more than once")
+            raise ValueError(f"columns: {quote(column)} is neither a column name nor an index")
+    refuse_repeats(read, "columns:")
     if len(read) < 2:
-        raise ValueError(f"columns={read!r}: a one-hot group has at least two columns")
+        raise ValueError(f"columns={quote(read)}: a one-hot group has at least two columns")
     return tuple(read)
 
 
@@ -158,7 +157,8 @@ def read_groups(groups: Any) -> Groups:
         return groups
     if isinstance(groups, (str, bytes, Mapping, OneHotGroup)) or not isinstance(groups, Iterable):
         raise ValueError(
-            f"groups={groups!r}: expected a list of groups (OneHotGroup, or a list of columns), 'from_table' or None"
+            f"groups={quote(groups)}: expected a list of groups (OneHotGroup, or a list of columns), 'from_table' "
+            "or None"
         )
     read = []
     for k, group in enumerate(groups):
@@ -178,9 +178,9 @@ def _read_group(group: Any) -> OneHotGroup:
     known = [field.name for field in fields(OneHotGroup)]
     for key in group:
         if key not in known:
-            raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, known))}")
+            raise ValueError(f"unknown key {quote(key)}; the keys are {', '.join(map(repr, known))}")
     if "columns" not in group:
-        raise ValueError(f"columns: missing in {dict(group)!r}")
+        raise ValueError(f"columns: missing in {quote(dict(group))}")
     return OneHotGroup(**group)
 
 
@@ -190,7 +190,7 @@ def _refuse_overlaps(groups: Sequence[OneHotGroup]) -> None:
         for column in group.columns:
             if str(column) in owner:
                 raise ValueError(
-                    f"groups: column {column!r} is in groups[{owner[str(column)]}] and in groups[{k}]; a column "
+                    f"groups: column {quote(column)} is in groups[{owner[str(column)]}] and in groups[{k}]; a column "
                     "belongs to one group"
                 )
             owner[str(column)] = k
@@ -224,7 +224,7 @@ def check_not_grouped(columns: Any, option: str, groups: Groups) -> None:
         for column in columns:
             if str(column) in grouped:
                 raise ValueError(
-                    f"{option}: column {column!r} is in a one-hot group, which is changed as a whole; leave it out"
+                    f"{option}: column {quote(column)} is in a one-hot group, which is changed as a whole; leave it out"
                 )
 
 
@@ -242,9 +242,9 @@ def place_groups(groups: Groups, schema: Schema) -> GroupReach | None:
     for group in groups:
         for column in group.columns:
             if str(column) not in position:
-                raise ValueError(f"groups: {group}: column {column!r}: {explain_column(column, schema)}")
+                raise ValueError(f"groups: {group}: column {quote(column)}: {explain_column(column, schema)}")
             if schema.categories[position[str(column)]] is not None:
-                raise ValueError(f"groups: {group}: column {column!r} is categorical; groups are of 0/1 columns")
+                raise ValueError(f"groups: {group}: column {quote(column)} is categorical; groups are of 0/1 columns")
         placed.append(np.array([position[str(column)] for column in group.columns], dtype=np.intp))
     return GroupReach(tuple(placed), tuple(group.allow() for group in groups))
 
@@ -265,8 +265,9 @@ def leave_to_groups(features: Any, entries: list[Any], placed: GroupReach, schem
     for j in placed.grouped.tolist():
         if isinstance(features, (dict, list)) and entries[j] is not None:
             raise ValueError(
-                f"threat for feature {schema.key(j)!r}: {entries[j]!r}, but the column is in a one-hot group, which is "
-                "changed as a whole; leave the entry out, and say in the group's may_become what can be changed"
+                f"threat for feature {quote(schema.key(j))}: {quote(entries[j])}, but the column is in a one-hot "
+                "group, which is changed as a whole; leave the entry out, and say in the group's may_become what "
+                "can be changed"
             )
         entries[j] = None
     return entries

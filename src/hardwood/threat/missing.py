@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.resolve import explain_column
@@ -28,11 +29,11 @@ def _read_columns(columns: Any, name: str) -> Hidden:
     if columns is None or (isinstance(columns, str) and columns == ALL):
         return columns
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
-        raise ValueError(f"{name}={columns!r}: expected a list of columns (names or indices), 'all' or None")
+        raise ValueError(f"{name}={quote(columns)}: expected a list of columns (names or indices), 'all' or None")
     named = [plain(column) for column in columns]
     for column in named:
         if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"{name}: {column!r} is neither a column name nor an index")
+            raise ValueError(f"{name}: {quote(column)} is neither a column name nor an index")
     return tuple(dict.fromkeys(named)) or None
 
 
@@ -51,7 +52,7 @@ def place_blank(columns: Hidden, schema: Schema) -> np.ndarray | None:
     if columns is not None and not schema.accepts_missing:
         shown = columns if isinstance(columns, str) else list(columns)
         raise ValueError(
-            f"blank={shown!r}: the model takes no missing values, so nobody gains by making one; leave it out"
+            f"blank={quote(shown)}: the model takes no missing values, so nobody gains by making one; leave it out"
         )
     return _place(columns, schema, "blank")
 
@@ -70,6 +71,6 @@ def _place(columns: Hidden, schema: Schema, name: str) -> np.ndarray | None:
     hidden = np.zeros(schema.n_features, dtype=bool)
     for column in columns:
         if str(column) not in positions:
-            raise ValueError(f"{name}: column {column!r}: {explain_column(column, schema)}")
+            raise ValueError(f"{name}: column {quote(column)}: {explain_column(column, schema)}")
         hidden[positions[str(column)]] = True
     return hidden

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threat.attack_rules import AttackRule, check_budget, read_budget, read_repeat, read_rules
 from hardwood.threat.attackers import AttackingClasses, compare_classes, read_classes, spell_classes
@@ -78,7 +79,7 @@ def _option(
 
 def _read_unseen_categories(value: Any) -> str:
     if value not in UNSEEN_CATEGORIES:
-        raise ValueError(f"unseen_categories={value!r}: expected 'error', 'ignore' or 'allow'")
+        raise ValueError(f"unseen_categories={quote(value)}: expected 'error', 'ignore' or 'allow'")
     return str(value)
 
 
@@ -147,7 +148,7 @@ class Options:
         ruled = {str(rule.feature) for rule in self.rules}
         for column in self.within if isinstance(self.within, dict) else ():
             if str(column) in ruled:
-                raise ValueError(f"within for column {column!r}: it has attack rules, which say where they lead")
+                raise ValueError(f"within for column {quote(column)}: it has attack rules, which say where they lead")
         if self.rules and self.groups:
             raise ValueError("groups: not understood together with attack rules; leave one of the two out")
 

@@ -174,10 +174,14 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlacedRelations:
-    """All relations of a threat model, for one table."""
+    """All relations of a threat model, for one table.
+
+    missing : pairs of columns, of which the second is 1 where the value of the first is missing, whatever stands there.
+    """
 
     linear: tuple[Linear, ...]
     derived: tuple[Derived, ...]
+    missing: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def all(self) -> tuple[Linear | Derived, ...]:
@@ -186,22 +190,33 @@ class PlacedRelations:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """The positions of all columns that are related to others."""
-        return np.unique(np.concatenate([relation.columns for relation in self.all]))
+        """The positions of all columns that are related to others, and of those that say where these are missing."""
+        related = np.unique(np.concatenate([relation.columns for relation in self.all]))
+        return np.union1d(related, [teller for j, teller in self.missing if j in related]).astype(np.intp)
 
     def select(self, columns: np.ndarray) -> "PlacedRelations | None":
         """Return the relations between some columns, by their positions there; None if there are none."""
         position = {int(column): k for k, column in enumerate(columns)}
         linear = tuple(one.move(position) for one in self.linear if position.keys() >= set(one.columns.tolist()))
         derived = tuple(one.move(position) for one in self.derived if position.keys() >= set(one.columns.tolist()))
-        return PlacedRelations(linear, derived) if linear or derived else None
+        pairs = ((position[j], position[teller]) for j, teller in self.missing if {j, teller} <= position.keys())
+        return PlacedRelations(linear, derived, tuple(pairs)) if linear or derived else None
+
+    def hide(self, matrix: np.ndarray) -> np.ndarray:
+        """Return rows with NaN where another column says that a value is missing."""
+        if not self.missing:
+            return matrix
+        hidden = matrix.copy()
+        for j, teller in self.missing:
+            hidden[matrix[:, teller] == 1.0, j] = np.nan
+        return hidden
 
     def find_broken(self, matrix: np.ndarray) -> np.ndarray:
         """Say of each row, and each relation, whether the row breaks it; bool (row, relation).
 
         A relation with a missing term is not broken.
         """
-        broken = []
+        broken, matrix = [], self.hide(matrix)
         for relation in self.all:
             excess, size = relation.measure_excess(matrix)
             broken.append(excess > relation.allow(size, TOLERANCE))
@@ -212,6 +227,7 @@ class PlacedRelations:
 
         What a row breaks as it stands is not asked of what it becomes. `share` is what rounding may do; see ROUNDING.
         """
+        before, after = self.hide(before), self.hide(after)
         kept = np.ones(len(before), dtype=bool)
         for relation in self.all:
             excess, size = relation.measure_excess(after)

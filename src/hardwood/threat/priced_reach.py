@@ -112,7 +112,7 @@ class PricedReach:
         return Pieces(np.maximum(low, -largest), np.minimum(high, largest), cost)
 
     def _pieces(self, X: np.ndarray, class_index: np.ndarray | None, feature: int) -> Pieces:
-        rules, column, moves = self.rules[feature], X[:, feature], self.moves(len(X), class_index)
+        rules, column, moves = self.rules[feature], np.ascontiguousarray(X[:, feature]), self.moves(len(X), class_index)
         if rules is None:
             low, high = self.free.interval(column, feature)
             low, high = np.where(moves, low, column), np.where(moves, high, column)

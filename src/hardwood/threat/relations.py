@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.threat.placed_relations import FUNCTIONS, Derived, Linear, PlacedExpression, PlacedRelations
 from hardwood.threat.resolve import explain_column
+from hardwood.threat.spelling import read_real
 
 _QUOTED = re.compile(r"`([^`]*)`")
 _SINGLE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
@@ -68,11 +70,13 @@ def read_relations(relations: Any) -> tuple[str, ...]:
     if relations is None:
         return ()
     if isinstance(relations, (str, bytes)) or not isinstance(relations, Iterable):
-        raise ValueError(f"relations={relations!r}: expected a list of strings such as 'digits + letters <= length'")
+        raise ValueError(
+            f"relations={quote(relations)}: expected a list of strings such as 'digits + letters <= length'"
+        )
     texts = []
     for text in relations:
         if not isinstance(text, str):
-            raise ValueError(f"relations: {text!r} is not a string such as 'digits + letters <= length'")
+            raise ValueError(f"relations: {quote(text)} is not a string such as 'digits + letters <= length'")
         parse_relation(text)
         texts.append(str(text))
     return tuple(dict.fromkeys(texts))
@@ -144,8 +148,15 @@ class _Reader:
         assert isinstance(target, Expression)
         [name] = target.terms
         if name in right.inner.terms or (right.below is not None and name in right.below.terms):
-            raise _explain(self.text, f"column {name!r} is derived from itself")
-        numbers = [*right.inner.terms.values(), right.inner.constant, right.scale, right.offset]
+            raise _explain(self.text, f"column {quote(name)} is derived from itself")
+        sums = [right.inner]
+        if right.below is not None:
+            sums += [right.below, right.inner.times(right.scale).plus(right.below, right.offset)]
+        numbers = [
+            right.scale,
+            right.offset,
+            *(number for one in sums for number in (*one.terms.values(), one.constant)),
+        ]
         if right.scale == 0.0 or not all(map(math.isfinite, numbers)):
             raise _explain(self.text, "its numbers are out of range")
         return Relation(self.text, Expression({}, 0.0), True, name, right)
@@ -153,7 +164,7 @@ class _Reader:
     def read(self, node: ast.expr) -> Expression | Derivation:
         """Read an expression: linear, or a number plus a multiple of a ratio or of a function."""
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-            return Expression({}, float(node.value))
+            return Expression({}, read_real(node.value, f"relations: {quote(self.text)}"))
         if isinstance(node, ast.Name):
             return Expression({self.names.get(node.id, node.id): 1.0}, 0.0)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -168,14 +179,14 @@ class _Reader:
         if isinstance(node, ast.Attribute):
             raise _explain(self.text, "a column name that is no identifier has to stand in backticks: `a.b`")
         raise _explain(
-            self.text, f"{ast.unparse(node)!r} is not understood; expected columns, numbers, +, -, *, /, and the "
+            self.text, f"{quote(ast.unparse(node))} is not understood; expected columns, numbers, +, -, *, /, and the "
             f"functions {', '.join(FUNCTIONS)}"
         )  # fmt: skip
 
     def _call(self, node: ast.Call) -> Derivation:
         name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if name not in FUNCTIONS:
-            raise _explain(self.text, f"there is no function {name!r}; the functions are {', '.join(FUNCTIONS)}")
+            raise _explain(self.text, f"there is no function {quote(name)}; the functions are {', '.join(FUNCTIONS)}")
         if len(node.args) != 1 or node.keywords:
             raise _explain(self.text, f"{name} takes one expression")
         inner = self.read(node.args[0])
@@ -219,7 +230,7 @@ def _divide_by(expression: Expression, divisor: float) -> Expression:
 
 
 def _explain(text: str, reason: str) -> ValueError:
-    return ValueError(f"relations: {text!r}: {reason}")
+    return ValueError(f"relations: {quote(text)}: {reason}")
 
 
 def place_relations(texts: Sequence[str], schema: Schema, whole: np.ndarray | None) -> PlacedRelations | None:
@@ -255,8 +266,8 @@ def warn_about_rows(relations: PlacedRelations | None, matrix: np.ndarray) -> No
     for text, rows in by_text.items():
         if rows.any():
             warnings.warn(
-                f"relations: {text!r} does not hold in {rows.sum()} of {len(rows)} rows as they stand, first in row "
-                f"{int(rows.argmax())} (counted from 0); it is not asked of what these rows become",
+                f"relations: {quote(text)} does not hold in {rows.sum()} of {len(rows)} rows as they stand, first "
+                f"in row {int(rows.argmax())} (counted from 0); it is not asked of what these rows become",
                 stacklevel=2,
             )
 
@@ -280,9 +291,11 @@ def _place(expression: Expression, text: str, positions: dict[str, int], schema:
     columns = []
     for name in expression.terms:
         if name not in positions:
-            raise ValueError(f"relations: {text!r}: column {name!r}: {explain_column(name, schema)}")
+            raise ValueError(f"relations: {quote(text)}: column {quote(name)}: {explain_column(name, schema)}")
         if schema.categories[positions[name]] is not None:
-            raise ValueError(f"relations: {text!r}: column {name!r} is categorical; relations are between numbers")
+            raise ValueError(
+                f"relations: {quote(text)}: column {quote(name)} is categorical; relations are between numbers"
+            )
         columns.append(positions[name])
     return PlacedExpression(
         np.array(columns, dtype=np.intp), np.array([*expression.terms.values()], dtype=np.float64), expression.constant

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-_SPELLING = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|std|iqr)\s*")
+from hardwood.quoting import quote
+
+# Nothing that has been taken is given back: a text of a million digits would be gone through a million times.
+_SPELLING = re.compile(
+    r"\s*+(?P<number>[+-]?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+)\s*+(?P<unit>%|std|iqr)\s*+"
+)
 
 
 def read_relative(text: str, where: str) -> str | float | None:
@@ -16,9 +21,9 @@ def read_relative(text: str, where: str) -> str | float | None:
         return None
     number = float(found["number"])
     if number < 0.0:
-        raise ValueError(f"{where}: {text!r} is negative; give a distance >= 0")
+        raise ValueError(f"{where}: {quote(text)} is negative; give a distance >= 0")
     if math.isinf(number):
-        raise ValueError(f"{where}: {text!r} is too large for a float64; '<>' is without limit")
+        raise ValueError(f"{where}: {quote(text)} is too large for a float64; '<>' is without limit")
     return _spell(number, found["unit"])
 
 
@@ -47,7 +52,7 @@ def find_share(side: Any) -> tuple[float, float]:
         return side, 0.0
     number, unit = _parse(side)
     if unit != "%":
-        raise ValueError(f"{side!r} is measured on a table, and here is none; give a number, or call settle first")
+        raise ValueError(f"{quote(side)} is measured on a table, and here is none; give a number, or call settle first")
     return 0.0, number / 100.0
 
 
@@ -63,7 +68,7 @@ def write_out(side: Any, column: np.ndarray) -> Any:
     number, unit = _parse(side)
     known = column[~np.isnan(column)].astype(np.float64)  # a table of float32 may stay so
     if len(known) < 2:
-        raise ValueError(f"{side!r}: the table has {len(known)} values of it, too few to measure how they spread")
+        raise ValueError(f"{quote(side)}: the table has {len(known)} values of it, too few to measure how they spread")
     return number * (_find_standard_deviation(known) if unit == "std" else _find_interquartile_range(known))
 
 

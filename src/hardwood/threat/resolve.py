@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood._kernels.rule_pieces import NumberRules
+from hardwood.quoting import LONGEST, list_some, quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label, get_column, open_table, read_labels, say_where
 from hardwood.threat.attack_rules import AttackRule
@@ -37,7 +38,7 @@ def place_entries(features: Any, schema: Schema) -> list[Any]:
         positions = schema.positions
         for key, entry in features.items():
             if str(key) not in positions:
-                raise ValueError(f"threat for feature {key!r}: {explain_column(key, schema)}")
+                raise ValueError(f"threat for feature {quote(key)}: {explain_column(key, schema)}")
             entries[positions[str(key)]] = entry
     else:
         # One entry for all suits every feature.
@@ -45,7 +46,7 @@ def place_entries(features: Any, schema: Schema) -> list[Any]:
             return [features] * schema.n_features
         return [features if labels is None or features == "<>" else None for labels in schema.categories]
     for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True)):
-        _check_kind(entry, labels is not None, f"threat for feature {schema.key(j)!r}")
+        _check_kind(entry, labels is not None, f"threat for feature {quote(schema.key(j))}")
     return entries
 
 
@@ -56,7 +57,7 @@ def write_out_features(features: Any, matrix: np.ndarray, schema: Schema) -> Any
     entries = place_entries(features, schema)
     keys = [schema.key(j) for j in range(schema.n_features)]
     settled = [
-        entry if labels is not None else write_out_entry(entry, matrix[:, j], f"threat for feature {keys[j]!r}")
+        entry if labels is not None else write_out_entry(entry, matrix[:, j], f"threat for feature {quote(keys[j])}")
         for j, (entry, labels) in enumerate(zip(entries, schema.categories, strict=True))
     ]
     if isinstance(features, dict):
@@ -72,11 +73,12 @@ def place_rules(rules: Sequence[AttackRule], entries: Sequence[Any], schema: Sch
     placed = []
     for k, rule in enumerate(rules):
         if str(rule.feature) not in positions:
-            raise ValueError(f"rules[{k}]: {rule!r}: {explain_column(rule.feature, schema)}")
+            raise ValueError(f"rules[{k}]: {quote(rule)}: {explain_column(rule.feature, schema)}")
         j = positions[str(rule.feature)]
         if entries[j] is not None:
             raise ValueError(
-                f"rules[{k}]: {rule!r}: the feature can be moved at no cost ({entries[j]!r}); give one or the other"
+                f"rules[{k}]: {quote(rule)}: the feature can be moved at no cost ({quote(entries[j])}); give one "
+                "or the other"
             )
         placed.append((j, rule))
     return placed
@@ -86,12 +88,12 @@ def _check_kind(entry: Any, is_categorical: bool, where: str) -> None:
     """Refuse an entry for numbers on a categorical feature, and the other way round."""
     if isinstance(entry, dict) and not is_categorical:
         raise ValueError(
-            f"{where}: {entry!r} is for categories, but the feature is numerical; "
+            f"{where}: {quote(entry)} is for categories, but the feature is numerical; "
             f"declare it in categorical_features or {ONE_FEATURE}"
         )
     if is_categorical and not isinstance(entry, dict) and entry not in (None, "<>"):
         raise ValueError(
-            f"{where}: {entry!r} is for numbers, but the feature is categorical; "
+            f"{where}: {quote(entry)} is for numbers, but the feature is categorical; "
             "give a dict {category: [categories it can become]}, '<>' or None"
         )
 
@@ -104,10 +106,9 @@ def explain_column(name: Label, schema: Schema) -> str:
 def _suggest(name: Label, known: Sequence[Label], kind: str) -> str:
     """Return which of the known names is nearest to one that is not among them, and what there is."""
     spelled = {str(label): label for label in known}
-    nearest = get_close_matches(str(name), spelled, n=1)
-    question = f", did you mean {spelled[nearest[0]]!r}?" if nearest else ";"
-    shown = ", ".join([*map(repr, known[:_SHOWN]), *(["..."] if len(known) > _SHOWN else [])])
-    return f"{question} the {kind} are {shown}"
+    nearest = get_close_matches(str(name)[:LONGEST], spelled, n=1)
+    question = f", did you mean {quote(spelled[nearest[0]])}?" if nearest else ";"
+    return f"{question} the {kind} are {list_some(known, _SHOWN)}"
 
 
 def _named_categories(
@@ -133,7 +134,7 @@ def check_categories_known(entries: Sequence[Any], rules: PlacedRules, schema: S
         for label in named:
             if label not in known:
                 raise ValueError(
-                    f"threat for feature {schema.key(j)!r}: there is no category {label!r} in the table"
+                    f"threat for feature {quote(schema.key(j))}: there is no category {quote(label)} in the table"
                     f"{_suggest(label, labels, 'categories')}; to pass over what the table does not have, say "
                     "unseen_categories='ignore'"
                 )
@@ -179,7 +180,7 @@ def resolve_reach(
     else:
         both = list(zip(entries, schema.categories, strict=True))
         found = [
-            _find_ends(entry if labels is None else 0.0, f"threat for feature {schema.key(j)!r}")
+            _find_ends(entry if labels is None else 0.0, f"threat for feature {quote(schema.key(j))}")
             for j, (entry, labels) in enumerate(both)
         ]
         ends = list(np.array(found).T)

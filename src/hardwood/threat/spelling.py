@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.table.columns import Label
+from hardwood.quoting import quote
+from hardwood.table.columns import Label, is_label
 from hardwood.threat.relative import is_measured, read_relative, scale_relative, write_out
 
 _SHORT = {(0.0, 0.0): None, (np.inf, 0.0): "<", (0.0, np.inf): ">"}
@@ -29,6 +30,17 @@ def plain(value: Any) -> Any:
     return value.item() if is_scalar else value
 
 
+def read_real(value: Any, where: str, accepted: str = "give a number up to 1.8e308") -> float:
+    """Return a real number as a float64, and NaN for anything else: no comparison accepts it."""
+    number = plain(value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+        return math.nan
+    try:
+        return float(number) + 0.0  # -0.0 becomes 0.0
+    except OverflowError:
+        raise ValueError(f"{where}: {quote(value)} is too large for a float64; {accepted}") from None
+
+
 def shorten_table(features: Any) -> Any:
     """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
     features = features.tolist() if isinstance(features, np.ndarray) else features
@@ -39,17 +51,17 @@ def shorten_table(features: Any) -> Any:
     pairs = [(plain(key), entry) for key, entry in features.items()]
     for key, _ in pairs:
         if isinstance(key, bool) or not isinstance(key, (str, int)):
-            raise ValueError(f"threat: {key!r} is neither a column name nor an index")
-    _refuse_repeats([key for key, _ in pairs], "threat: feature")
-    return {key: _shorten(entry, f"threat for feature {key!r}", ONE_FEATURE) for key, entry in pairs} or None
+            raise ValueError(f"threat: {quote(key)} is neither a column name nor an index")
+    refuse_repeats([key for key, _ in pairs], "threat: feature")
+    return {key: _shorten(entry, f"threat for feature {quote(key)}", ONE_FEATURE) for key, entry in pairs} or None
 
 
-def _refuse_repeats(keys: Sequence[Label], what: str) -> None:
+def refuse_repeats(keys: Sequence[Label], what: str) -> None:
     """Refuse keys that TOML would spell alike, such as 1 and "1"."""
     count = Counter(map(str, keys))
     for key in keys:
         if count[str(key)] > 1:
-            raise ValueError(f"{what} {key!r} is given more than once")
+            raise ValueError(f"{what} {quote(key)} is given more than once")
 
 
 def _shorten(entry: Any, where: str, accepted: str) -> Any:
@@ -60,13 +72,13 @@ def _shorten(entry: Any, where: str, accepted: str) -> Any:
             return entry or None
         relative = read_relative(entry, where)
         if relative is None:
-            raise ValueError(f"{where}: {entry!r} is not understood; {accepted}")
+            raise ValueError(f"{where}: {quote(entry)} is not understood; {accepted}")
         return relative or None
     if isinstance(entry, Mapping):
         return _shorten_categories(entry, where) or None
     if isinstance(entry, (list, tuple, np.ndarray)):
         if len(entry) != 2:
-            raise ValueError(f"{where}: {entry!r} is not a pair; {accepted}")
+            raise ValueError(f"{where}: {quote(entry)} is not a pair; {accepted}")
         return _join(*(_distance(side, where, accepted) for side in entry))
     return _distance(entry, where, accepted) or None
 
@@ -122,19 +134,16 @@ def _distance(value: Any, where: str, accepted: str) -> float | str:
     if relative is not None:
         return relative
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{where}: {value!r} is not a distance; {accepted}")
-    try:
-        distance = float(value)
-    except OverflowError:
-        raise ValueError(f"{where}: {value!r} is too large for a float64; {accepted}") from None
-    if math.isnan(distance) or distance < 0:
-        problem = "negative" if distance < 0 else "not a number"
-        raise ValueError(f"{where}: {value!r} is {problem}; {accepted}")
-    return distance + 0.0  # -0.0 becomes 0.0
+        raise ValueError(f"{where}: {quote(value)} is not a distance; {accepted}")
+    distance = read_real(value, where, accepted)
+    if not distance >= 0.0:
+        problem = "negative" if distance < 0.0 else "not a number"
+        raise ValueError(f"{where}: {quote(value)} is {problem}; {accepted}")
+    return distance
 
 
 def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, list[Label]]:
-    _refuse_repeats(list(entry), f"{where}: category")
+    refuse_repeats(list(entry), f"{where}: category")
     moves: dict[Label, list[Label]] = {}
     for category, targets in entry.items():
         many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
@@ -147,9 +156,10 @@ def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, lis
 def read_label(value: Any, where: str) -> Label:
     """Return a label as plain Python."""
     value = plain(value)
-    if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"{where}: {value!r} is not a label; give a str, int, finite float or bool")
+    if is_label(value):
+        label: Label = value
+        return label
+    raise ValueError(f"{where}: {quote(value)} is not a label; give a str, bool, or number up to 1.8e308")
 
 
 def label_codes(labels: tuple[Label, ...]) -> dict[Label, int]:
@@ -186,7 +196,9 @@ def _has_many(value: Any) -> bool:
 def _abbreviate(value: Any, n_shown: int) -> str:
     if isinstance(value, dict):
         return (
-            "{" + _list_some([f"{key!r}: {_abbreviate(entry, n_shown)}" for key, entry in value.items()], n_shown) + "}"
+            "{"
+            + _list_some([f"{quote(key)}: {_abbreviate(entry, n_shown)}" for key, entry in value.items()], n_shown)
+            + "}"
         )
     if isinstance(value, list):
         return "[" + _list_some([_abbreviate(entry, n_shown) for entry in value], n_shown) + "]"

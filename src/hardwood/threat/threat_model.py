@@ -6,12 +6,12 @@ import copy
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
 from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, find_targets, read_classes
 from hardwood.threat.groups import add_groups, leave_out, leave_to_groups
@@ -29,7 +29,7 @@ from hardwood.threat.resolve import (
     resolve_rules,
     write_out_features,
 )
-from hardwood.threat.spelling import needs_table, scale_table, shorten_table
+from hardwood.threat.spelling import needs_table, read_real, scale_table, shorten_table
 from hardwood.threat.toml import read_toml
 from hardwood.threat.words import Words
 
@@ -230,7 +230,7 @@ class ThreatModel(Words):
         """
         if self._options.rules:
             raise ValueError(
-                f"threat: {self!r} has attack rules with a budget, which are not understood here; "
+                f"threat: {quote(self)} has attack rules with a budget, which are not understood here; "
                 "give how far each feature can be moved instead"
             )
         entries, _ = self._place(schema)
@@ -254,10 +254,10 @@ class ThreatModel(Words):
         self._check_categories(entries, rules, schema)
         if isinstance(self.whole_numbers, list) and self.whole_numbers:
             raise ValueError(
-                f"whole_numbers={self.whole_numbers!r}: not understood where changes have costs; leave it out"
+                f"whole_numbers={quote(self.whole_numbers)}: not understood where changes have costs; leave it out"
             )
         if self._options.groups:
-            raise ValueError(f"groups={self.groups!r}: not understood where changes have costs; leave it out")
+            raise ValueError(f"groups={quote(self.groups)}: not understood where changes have costs; leave it out")
         return self._resolve_rules(rules, self._resolve_classes(entries, schema, classes), schema)
 
     @property
@@ -351,11 +351,12 @@ class ThreatModel(Words):
         >>> threat.scaled(np.inf)
         ThreatModel({'age': inf, 'income': inf, 'debt': '>'})
         """
-        if not isinstance(factor, Real) or isinstance(factor, bool) or not float(factor) >= 0.0:
-            raise ValueError(f"factor={factor!r}: expected a number >= 0")
+        strength = read_real(factor, "factor")
+        if not strength >= 0.0:
+            raise ValueError(f"factor={quote(factor)}: expected a number >= 0")
         scaled = copy.copy(self)
-        scaled._features = scale_table(self._features, float(factor))
-        scaled._options = self._options.scale(float(factor))
+        scaled._features = scale_table(self._features, strength)
+        scaled._options = self._options.scale(strength)
         return scaled
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
@@ -421,7 +422,7 @@ class ThreatModel(Words):
         try:
             return cls.parse(Path(path).read_text(encoding="utf-8-sig"))
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from None
+            raise ValueError(f"{shorten(os.fspath(path))}: {error}") from None
 
     @classmethod
     def parse(cls, text: str) -> ThreatModel:

@@ -6,25 +6,52 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
+from hardwood.quoting import quote, shorten
 from hardwood.table.columns import Label
 
 # Options that are lists of records, each a table of its own.
 RECORDS = ("rules", "groups")
+# Parts of a key such as features.age; a threat model needs three.
+MOST_PARTS = 10
+# Strings and comments, in which a dot means nothing. Each always matches, to the end of the text if need be, so that no
+# text makes the search go back.
+_STRING = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}|\\?\Z)'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*+",
+    re.DOTALL,
+)
+_LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_PARTS}}}")
 
 
 def read_toml(text: str, known: Iterable[str]) -> dict[str, Any]:
     """Return what TOML text says, which has to be under keys that are known."""
+    text = text.removeprefix("\ufeff")  # a byte-order mark
+    _refuse_long_keys(text)
     try:
         record = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"not valid TOML: {error}") from None
     except RecursionError:
         raise ValueError("brackets are nested too deep for a threat model") from None
+    except ValueError as error:  # a TOMLDecodeError, or a number of thousands of digits
+        raise ValueError(f"not valid TOML: {shorten(error)}") from None
     keys = tuple(known)
     for key in record:
         if key not in keys:
-            raise ValueError(f"unknown key {key!r}; the keys are {', '.join(map(repr, keys))}")
+            raise ValueError(f"unknown key {quote(key)}; the keys are {', '.join(map(repr, keys))}")
     return record
+
+
+def _refuse_long_keys(text: str) -> None:
+    """Refuse keys of many parts: the parser keeps every beginning of a key, which takes memory by the square."""
+    plain = _STRING.sub(lambda found: (" " if found[0][0] == "#" else "_") * len(found[0]), text)
+    if found := _LONG_KEY.search(plain):
+        key, line = text[found.start() : found.end()], text.count("\n", 0, found.start()) + 1
+        raise ValueError(
+            f"the key {shorten(key)} in line {line} has more than {MOST_PARTS} parts; a name with dots in it stands in "
+            "quotes"
+        )
 
 
 def write_toml(features: Any, options: dict[str, Any]) -> str:

@@ -1,26 +1,24 @@
 """The one internal door to all that answers exact questions about rows of an encoded matrix.
 
-Who answers depends on the attacker, the model and the method: attack rules have a search of their own (`priced`), one
-tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and a mixed-integer solver is asked
-on demand (`milp`). Attackers who want certain classes are asked about class by class (`targeted`), one-hot groups as
-categories (`folding`). What is asked has been checked before (`question`); every example is checked here before it
-leaves.
+What an attacker may do besides moving values is dealt with first, by asking simpler questions (`REDUCTIONS`). Who
+answers what is left depends on the attacker, the model and the method: attack rules have a search of their own
+(`priced`), one tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and a mixed-integer
+solver is asked on demand (`milp`). What is asked has been checked before (`question`); every example is checked here
+before it leaves.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.ensemble.missing_columns import Part, part_rows
 from hardwood.ensemble.whole_numbers import round_thresholds
-from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.threat.reach import read_codes
-from hardwood.verification import one_tree, related, targeted
+from hardwood.verification import one_tree
 from hardwood.verification.answers import (
     FOUND,
     NONE,
@@ -30,28 +28,32 @@ from hardwood.verification.answers import (
     ask_where_right,
     measure_margin,
 )
-from hardwood.verification.blanking import ask_in_parts
+from hardwood.verification.asked import Ask, Asked, AskSettings, Decide, Extreme, Goal, Nearest
+from hardwood.verification.blanking import show_hidden
 from hardwood.verification.budgeted import Budgeted
+from hardwood.verification.clock import Clock
 from hardwood.verification.distance import first_radius, measure
-from hardwood.verification.examples import check_examples
-from hardwood.verification.folding import fold, unfold_answers
-from hardwood.verification.metric import Metric
+from hardwood.verification.examples import find_wrong, withdraw
+from hardwood.verification.folding import fold_groups
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
-from hardwood.verification.priced import PricedAnswers, attack_priced
+from hardwood.verification.priced import attack_priced
+from hardwood.verification.related import keep_relations
 from hardwood.verification.search import RowSearch
-from hardwood.verification.settings import SETTINGS, SearchSettings
+from hardwood.verification.targeted import serve_targets
 from hardwood.verification.tree_distance import attack_tree
 
+__all__ = ["AskSettings", "ask_in_whole_numbers", "check_examples", "decide", "decide_all", "extreme", "nearest"]
 
-class AskSettings(NamedTuple):
-    """How an answer is found, and how long that may take."""
-
-    method: str = "search"  # or "milp"
-    time_limit: float = math.inf  # seconds per row
-    n_threads: int = 1
-    progress: Progress | None = None
-    search: SearchSettings = SETTINGS  # how the search of several trees spends its time
+# What can be said of a question by asking simpler ones, in the order in which it is tried. Each answers in the terms of
+# the question that it was given, asks others that are without what it deals with, and says None if there is none of it:
+# one-hot groups, values that can be blanked or filled, relations between columns, classes that are wanted.
+REDUCTIONS: tuple[Callable[[Asked, Ask], Answers | None], ...] = (
+    fold_groups,
+    show_hidden,
+    keep_relations,
+    serve_targets,
+)
 
 
 def decide(
@@ -65,87 +67,29 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
-    folded = fold(ensemble, reach)
-    if reach.targets is not None:
-        if folded is not None:
-            answers = decide(folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, settings)
-            return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
-        asked = settings._replace(progress=None)
-        ask = partial(decide, settings=asked)
-        answers = targeted.decide(ask, ensemble, matrix, class_index, reach, settings)
-        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
-        return answers
-    output = ensemble.output(matrix)
-    predicted = ensemble.choose(output)
-    if folded is None:
-        answers = _answer(ensemble, matrix, class_index, predicted, reach, settings)
-    else:
-        rows = folded.folding.fold_rows(matrix)
-        answers = _answer(folded.ensemble, rows, class_index, predicted, folded.reach, settings)
-        answers = answers._replace(example=folded.folding.unfold_rows(answers.example))
-    found = answers.status == FOUND
-    output[found] = check_examples(ensemble, reach, matrix, answers.example, class_index, found)
-    upper = np.minimum(measure_margin(ensemble, output, class_index), answers.upper)
-    lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
-    return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+    return _begin(Decide(), ensemble, matrix, class_index, reach, settings)
 
 
-def _answer(
+def nearest(
     ensemble: TreeEnsemble,
     matrix: np.ndarray,
     class_index: np.ndarray,
-    predicted: np.ndarray,
     reach: Reach | PricedReach,
+    norm: float,
+    weight: np.ndarray,
     settings: AskSettings,
 ) -> Answers:
-    """Answer as `decide` does, by whoever can; the examples have not been checked."""
-    if isinstance(reach, Reach) and reach.relations is not None:
-        return related.decide(decide, nearest, ensemble, matrix, class_index, reach, settings)
-    parts = _part(ensemble, matrix, class_index, reach, settings)
-    if parts is not None:
-        return ask_in_parts(
-            lambda part, changes: decide(
-                part.ensemble, part.matrix, class_index[part.rows], part.reach, settings._replace(**changes)
-            ),
-            parts,
-            matrix,
-            settings.progress,
-        )
-    ensemble = ask_in_whole_numbers(ensemble, reach)
-    if isinstance(reach, PricedReach):
-        priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=True)
-        # One tree's worst margin is known exactly; of several, a bound.
-        upper = priced.lower_margin if ensemble.n_trees == 1 else _no_bound(matrix)
-        return Answers(priced.status, priced.lower_margin, upper, priced.example, priced.interrupted)
-    if settings.method == "milp":
-        milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
-        found = ask_where_right(milp.decide, matrix, class_index, predicted)
-        return _read_leads(found, found.bound / -ensemble.divisor)
-    if ensemble.n_trees == 1:
-        return one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
-    search = _search(ensemble, reach, settings)
-    asked = search.decide if reach.budget is None else _within_budget(ensemble, reach, settings).decide
-    found = ask_where_right(asked, matrix, class_index, predicted)
-    return _read_leads(found, search.bound_margin(found.bound))
+    """Find the nearest example of every row; bounds are of its distance, infinite where there is none.
+
+    With attack rules: the cheapest, and bounds of what it costs.
+    """
+    return _begin(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings)
 
 
-def _part(
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    class_index: np.ndarray,
-    reach: Reach | PricedReach,
-    settings: AskSettings,
-) -> list[Part] | None:
-    """Return the rows as numbers alone, where values can be blanked or filled, or where the solver is to be asked."""
-    if isinstance(reach, PricedReach):
-        return None
-    missing = settings.method == "milp" and ensemble.schema.accepts_missing
-    return part_rows(ensemble, matrix, class_index, reach, missing=missing)
-
-
-def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> TreeEnsemble:
-    """Return the ensemble to be asked: with whole thresholds, where the attacker moves by whole numbers."""
-    return ensemble if isinstance(reach, PricedReach) else round_thresholds(ensemble, reach.whole)
+def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:
+    """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
+    class_index = np.zeros(len(matrix), dtype=np.intp)
+    return _begin(Extreme(sign), ensemble, matrix, class_index, reach, settings)
 
 
 def decide_all(
@@ -168,134 +112,151 @@ def decide_all(
     return np.asarray(answers.status == FOUND)
 
 
-def nearest(
+def _begin(
+    goal: Goal,
     ensemble: TreeEnsemble,
     matrix: np.ndarray,
     class_index: np.ndarray,
     reach: Reach | PricedReach,
-    norm: float,
-    weight: np.ndarray,
     settings: AskSettings,
 ) -> Answers:
-    """Find the nearest example of every row; bounds are of its distance, infinite where there is none.
+    """Ask a question; from now on the time of its rows is counted."""
+    clock = Clock(settings.time_limit, len(matrix))
+    return _answer(Asked(goal, ensemble, matrix, class_index, reach, settings, clock))
 
-    With attack rules: the cheapest, and bounds of what it costs.
-    """
-    folded = fold(ensemble, reach)
-    if folded is not None:
-        weight = folded.folding.fold_weight(weight)
-        answers = nearest(
-            folded.ensemble, folded.folding.fold_rows(matrix), class_index, folded.reach, norm, weight, settings
-        )
-        return unfold_answers(answers, folded, ensemble, matrix, class_index, reach)
-    if reach.targets is not None:
-        asked = settings._replace(progress=None)
-        seek = partial(nearest, norm=norm, weight=weight, settings=asked)
-        answers = targeted.nearest(seek, ensemble, matrix, class_index, reach, norm, weight, settings)
-        check_examples(ensemble, reach, matrix, answers.example, class_index, answers.status == FOUND)
-        return answers
-    if isinstance(reach, Reach) and reach.relations is not None:
-        metric = Metric(norm, weight, ensemble.schema.categorical)
-        return related.nearest(nearest, ensemble, matrix, class_index, reach, metric, settings)
-    parts = _part(ensemble, matrix, class_index, reach, settings)
-    if parts is not None:
-        return ask_in_parts(
-            lambda part, changes: nearest(
-                part.ensemble, part.matrix, class_index[part.rows], part.reach, norm, part.weigh(weight),
-                settings._replace(**changes),
-            ),
-            parts,
-            matrix,
-            settings.progress,
-        )  # fmt: skip
-    ensemble = ask_in_whole_numbers(ensemble, reach)
-    if isinstance(reach, PricedReach):
-        priced = _price(ensemble, matrix, class_index, reach, settings, any_will_do=False)
-        check_examples(ensemble, reach, matrix, priced.example, class_index, priced.status == FOUND)
-        return Answers(priced.status, priced.lower_cost, priced.cost, priced.example, priced.interrupted)
-    lower, interrupted, work = _no_bound(matrix), False, None
-    if settings.method == "milp":
-        milp = Milp(ensemble, reach, settings.time_limit, settings.n_threads, settings.progress)
-        ask = partial(ask_nearest, milp, norm, weight)
-        said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
-        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
-    elif ensemble.n_trees == 1 and reach.budget is not None:
-        answers = one_tree.nearest(ensemble, matrix, class_index, reach, norm, weight, settings.progress)
-        found, example, lower, interrupted = (
-            answers.status == FOUND,
-            answers.example,
-            answers.lower,
-            answers.interrupted,
-        )
-    elif ensemble.n_trees == 1:
-        found, example = attack_tree(ensemble, matrix, class_index, reach, norm, weight)
-        if settings.progress is not None:
-            settings.progress(len(matrix), len(matrix))
+
+def _answer(asked: Asked) -> Answers:
+    """Answer by asking simpler questions, or else by whoever can; every example is checked."""
+    for reduction in REDUCTIONS:
+        answers = reduction(asked, _answer)
+        if answers is not None:
+            break
     else:
-        if reach.budget is not None:
-            ask = partial(_within_budget(ensemble, reach, settings).nearest, norm=norm, weight=weight)
-        else:
-            search = _search(ensemble, reach, settings, norm, weight)
-            ask = partial(search.nearest, guess=first_radius(ensemble, weight, norm))
-        said = ask_where_right(ask, matrix, class_index, ensemble.decide(matrix))
-        found, example, lower, interrupted = said.status == FOUND, said.example, said.certified, said.interrupted
-        work = said.work
-    check_examples(ensemble, reach, matrix, example, class_index, found)
-    upper = _no_bound(matrix)
-    upper[found] = measure(example[found], matrix[found], ensemble.schema, norm, weight)
-    status = np.select([found, lower == np.inf], [FOUND, NONE], UNFINISHED)
-    return Answers(status, np.minimum(lower, upper), upper, example, interrupted, work)
+        answers = _ask_engine(asked._replace(ensemble=ask_in_whole_numbers(asked.ensemble, asked.reach)))
+    if isinstance(asked.goal, Extreme):
+        return _check_extremes(asked, answers)
+    return check_examples(asked, answers)
 
 
-def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:
-    """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
-    folded = fold(ensemble, reach)
-    if folded is not None:
-        answers = extreme(folded.ensemble, folded.folding.fold_rows(matrix), folded.reach, sign, settings)
-        return answers._replace(example=folded.folding.unfold_rows(answers.example))
-    if reach.relations is not None:
-        return related.extreme(extreme, ensemble, matrix, reach, sign, settings)
-    class_index = np.zeros(len(matrix), dtype=np.intp)
-    parts = _part(ensemble, matrix, class_index, reach, settings)
-    if parts is not None:
-        return ask_in_parts(
-            lambda part, changes: extreme(part.ensemble, part.matrix, part.reach, sign, settings._replace(**changes)),
-            parts,
-            matrix,
-            settings.progress,
-        )
-    ensemble = ask_in_whole_numbers(ensemble, reach)
-    if ensemble.n_trees == 1:
-        answers = one_tree.extreme(ensemble, matrix, reach, sign, settings.progress)
+def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> TreeEnsemble:
+    """Return the ensemble to be asked: with whole thresholds, where the attacker moves by whole numbers."""
+    return ensemble if isinstance(reach, PricedReach) else round_thresholds(ensemble, reach.whole)
+
+
+def check_examples(asked: Asked, answers: Answers) -> Answers:
+    """Check every example, and bring what is known of a margin or a distance in line with it."""
+    ensemble, matrix, class_index = asked.ensemble, asked.matrix, asked.class_index
+    found = np.flatnonzero(answers.status == FOUND)
+    given = ensemble.output(answers.example[found])
+    if len(found):
+        wrong = find_wrong(asked.select(found), answers.example[found], ensemble.choose(given))
+        if wrong.any():
+            answers = withdraw(answers, found[wrong])
+            found, given = found[~wrong], given[~wrong]
+    if isinstance(asked.goal, Nearest):
+        return answers._replace(lower=np.minimum(np.maximum(answers.lower, 0.0), answers.upper))
+    output = ensemble.output(matrix)
+    output[found] = given
+    margin = measure_margin(ensemble, output, class_index, asked.reach.targets)
+    upper = np.minimum(margin, answers.upper)
+    lower = np.where(answers.status == NONE, np.maximum(answers.lower, 0.0), answers.lower)
+    return answers._replace(lower=np.minimum(lower, upper), upper=upper)
+
+
+def _check_extremes(asked: Asked, answers: Answers) -> Answers:
+    """Check the point of every row, and bring what is reached in line with it."""
+    goal, matrix, example = asked.goal, asked.matrix, answers.example
+    assert isinstance(goal, Extreme)
+    wrong = np.flatnonzero(~asked.reach.contains(matrix, example, asked.class_index))
+    if len(wrong):
+        answers = withdraw(answers, wrong)
+        example[wrong] = matrix[wrong]
+    reached = asked.ensemble.output(example)[:, 0].astype(np.float64)
+    if goal.sign == 1:
+        lower, upper = np.maximum(answers.lower, reached), answers.upper
     else:
-        answers = _extreme_of_several(ensemble, matrix, reach, sign, settings)
-    # Rows that nobody came to are their own examples.
-    example = np.where(np.isnan(answers.example) & ~np.isnan(matrix), matrix, answers.example)
-    if not reach.contains(matrix, example, class_index).all():
-        raise RuntimeError("a witness failed its own check; please report this with the model and the row")
-    reached = ensemble.output(example)[:, 0].astype(np.float64)
-    lower, upper = (
-        (np.maximum(answers.lower, reached), answers.upper)
-        if sign == 1
-        else (answers.lower, np.minimum(answers.upper, reached))
-    )
+        lower, upper = answers.lower, np.minimum(answers.upper, reached)
     return answers._replace(lower=lower, upper=upper, example=example)
 
 
-def _extreme_of_several(
-    ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings
-) -> Answers:
+def _ask_engine(asked: Asked) -> Answers:
+    """Ask whoever can answer; the examples have not been checked."""
+    if isinstance(asked.goal, Extreme):
+        return _ask_for_extremes(asked, asked.goal.sign)
+    if isinstance(asked.reach, PricedReach):
+        return attack_priced(asked, _answer)
+    if isinstance(asked.goal, Nearest):
+        return _ask_for_nearest(asked, asked.goal)
+    return _ask_to_decide(asked)
+
+
+def _ask_to_decide(asked: Asked) -> Answers:
+    ensemble, matrix, class_index, reach, settings, clock = asked[1:7]
+    assert isinstance(reach, Reach)
+    if ensemble.n_trees == 1 and settings.method == "search":
+        return one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
+    predicted = ensemble.decide(matrix)
+    if settings.method == "milp":
+        milp = Milp(ensemble, reach, settings.n_threads, settings.progress)
+        found = ask_where_right(milp.decide, matrix, class_index, clock, predicted)
+        return _read_leads(found, found.bound / -ensemble.divisor)
+    search = _search(asked)
+    ask = search.decide if reach.budget is None else _within_budget(asked).decide
+    found = ask_where_right(ask, matrix, class_index, clock, predicted)
+    return _read_leads(found, search.bound_margin(found.bound))
+
+
+def _ask_for_nearest(asked: Asked, goal: Nearest) -> Answers:
+    ensemble, matrix, class_index, reach, settings, clock = asked[1:7]
+    assert isinstance(reach, Reach)
+    if settings.method == "milp":
+        milp = Milp(ensemble, reach, settings.n_threads, settings.progress)
+        ask: Callable[..., SearchAnswers] = partial(ask_nearest, milp, goal.norm, goal.weight)
+    elif ensemble.n_trees == 1:
+        about = ensemble, matrix, class_index, reach, goal.norm, goal.weight
+        if reach.budget is not None:
+            return one_tree.nearest(*about, settings.progress)
+        found, example = attack_tree(*about)
+        if settings.progress is not None:
+            settings.progress(len(matrix), len(matrix))
+        distance = np.full(len(matrix), np.inf)
+        distance[found] = measure(example[found], matrix[found], ensemble.schema, goal.norm, goal.weight)
+        return Answers(np.where(found, FOUND, NONE), distance, distance.copy(), example)
+    elif reach.budget is not None:
+        ask = partial(_within_budget(asked).nearest, norm=goal.norm, weight=goal.weight)
+    else:
+        search = _search(asked, goal.norm, goal.weight)
+        ask = partial(search.nearest, guess=first_radius(ensemble, goal.weight, goal.norm))
+    said = ask_where_right(ask, matrix, class_index, clock, ensemble.decide(matrix))
+    status = np.select([said.status == FOUND, said.certified == np.inf], [FOUND, NONE], UNFINISHED)
+    upper, found = np.full(len(matrix), np.inf), status == FOUND
+    upper[found] = measure(said.example[found], matrix[found], ensemble.schema, goal.norm, goal.weight)
+    return Answers(status, said.certified, upper, said.example, said.interrupted, said.work)
+
+
+def _ask_for_extremes(asked: Asked, sign: int) -> Answers:
+    assert isinstance(asked.reach, Reach)
+    if asked.ensemble.n_trees > 1:
+        return _bound_sums(asked, asked.reach, sign)
+    answers = one_tree.extreme(asked.ensemble, asked.matrix, asked.reach, sign, asked.settings.progress)
+    return answers._replace(example=_stay_where_unknown(answers.example, asked.matrix))
+
+
+def _stay_where_unknown(example: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return points, of rows that nobody came to the rows themselves. What is missing is so in both here."""
+    return np.where(np.isnan(example) & ~np.isnan(matrix), matrix, example)
+
+
+def _bound_sums(asked: Asked, reach: Reach, sign: int) -> Answers:
     """Bound the sum of several trees, widened by what rounding may do to the model's own sum and to its division."""
-    search = _search(ensemble, reach, settings)
-    within = search if reach.budget is None else _within_budget(ensemble, reach, settings)
-    said = within.extreme(matrix, sign)
-    base, doubt = float(ensemble.base_score[0]), search.doubt
-    bound = (base + sign * (said.bound + doubt)) / ensemble.divisor
-    bound += sign * float(np.finfo(ensemble.precision).eps) * np.abs(bound)
-    exact = (said.status == NONE) & (doubt == 0.0)
+    ensemble, matrix, search = asked.ensemble, asked.matrix, _search(asked)
+    within = search if reach.budget is None else _within_budget(asked)
+    said = within.extreme(matrix, sign, asked.clock)
+    bound = sign * search.rounding.bound_outputs(ensemble, sign * float(ensemble.base_score[0]) + said.bound)
+    exact = (said.status == NONE) & (search.rounding.doubt == 0.0)
     # Sums that are exact, and rows that cannot leave their leaves: the extreme is what the model says of the example.
     still = _cannot_leave(ensemble, matrix, reach)
-    example = np.where(still[:, None], matrix, said.example)
+    example = np.where(still[:, None], matrix, _stay_where_unknown(said.example, matrix))
     status = np.where(still, NONE, said.status)
     settled = exact | still
     bound[settled] = ensemble.output(example[settled])[:, 0]
@@ -322,42 +283,20 @@ def _cannot_leave(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach) -> n
     return still
 
 
-def _within_budget(ensemble: TreeEnsemble, reach: Reach, settings: AskSettings) -> Budgeted:
-    limit, n_threads, progress = settings.time_limit, settings.n_threads, settings.progress
-    return Budgeted(ensemble, reach, limit, n_threads, progress, settings.search)
+def _within_budget(asked: Asked) -> Budgeted:
+    assert isinstance(asked.reach, Reach)
+    settings = asked.settings
+    return Budgeted(asked.ensemble, asked.reach, settings.n_threads, settings.progress, settings.search)
 
 
-def _search(
-    ensemble: TreeEnsemble,
-    reach: Reach,
-    settings: AskSettings,
-    norm: float = np.inf,
-    weight: np.ndarray | None = None,
-) -> RowSearch:
-    weight = np.ones(ensemble.schema.n_features) if weight is None else weight
-    limit, n_threads, progress = settings.time_limit, settings.n_threads, settings.progress
-    return RowSearch(ensemble, reach, weight, limit, n_threads, progress, norm, settings.search)
-
-
-def _price(
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    class_index: np.ndarray,
-    reach: PricedReach,
-    settings: AskSettings,
-    *,
-    any_will_do: bool,
-) -> PricedAnswers:
-    return attack_priced(
-        ensemble, reach, matrix, class_index, settings.time_limit, settings.progress, any_will_do=any_will_do
-    )
+def _search(asked: Asked, norm: float = np.inf, weight: np.ndarray | None = None) -> RowSearch:
+    assert isinstance(asked.reach, Reach)
+    settings = asked.settings
+    weight = np.ones(asked.ensemble.schema.n_features) if weight is None else weight
+    return RowSearch(asked.ensemble, asked.reach, weight, settings.n_threads, settings.progress, norm, settings.search)
 
 
 def _read_leads(found: SearchAnswers, lower: np.ndarray) -> Answers:
     """Return margins, which are known from below."""
     upper = np.full(len(found.bound), np.inf)
     return Answers(found.status, lower, upper, found.example, found.interrupted, found.work)
-
-
-def _no_bound(matrix: np.ndarray) -> np.ndarray:
-    return np.full(len(matrix), np.inf)

@@ -1,41 +1,42 @@
-"""The layer for attackers who blank or fill values: rows are asked about with a column more per such feature."""
+"""Attackers who blank or fill values: rows are asked about with a column more for each such feature."""
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from hardwood.ensemble.missing_columns import Part
+from hardwood.ensemble.missing_columns import part_rows
 from hardwood.progress import Progress
-from hardwood.verification.answers import UNFINISHED, Answers
+from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.answers import Answers
+from hardwood.verification.asked import Ask, Asked, Extreme
 
 
-def ask_in_parts(
-    ask: Callable[[Part, dict[str, Any]], Answers], parts: list[Part], matrix: np.ndarray, progress: Progress | None
-) -> Answers:
-    """Ask about rows part by part, and return the answers in the order of the rows.
+def show_hidden(asked: Asked, ask: Ask) -> Answers | None:
+    """Ask about rows as numbers alone, part by part, where values can be blanked or filled in.
 
-    ask : takes a part and the settings that are different for it. After Ctrl-C the rest get cheap bounds only.
+    The solver knows numbers only, so that for its sake missing values are shown wherever they are.
     """
-    n_rows = len(matrix)
-    answers = Answers(
-        status=np.full(n_rows, UNFINISHED),
-        lower=np.full(n_rows, -np.inf),
-        upper=np.full(n_rows, np.inf),
-        example=np.full_like(matrix, np.nan),
-        work=np.zeros(n_rows, dtype=np.int64),
-    )
-    done, interrupted = 0, False
+    if isinstance(asked.reach, PricedReach):
+        return None
+    parts = part_rows(asked.ensemble, asked.matrix, asked.class_index, asked.reach, missing=_may_ask_solver(asked))
+    if parts is None:
+        return None
+    answers, done, progress = Answers.unknown(asked.matrix), 0, asked.settings.progress
     for part in parts:
-        changes: dict[str, Any] = {} if progress is None else {"progress": _go_on_from(done, n_rows, progress)}
-        some = ask(part, changes | {"time_limit": 0.0} if interrupted else changes)
-        answers.status[part.rows], answers.lower[part.rows] = some.status, some.lower
-        answers.upper[part.rows], answers.example[part.rows] = some.upper, part.hide(some.example)
-        if some.work is not None and answers.work is not None:
-            answers.work[part.rows] = some.work
+        one = asked.select(part.rows).with_weight(part.weigh)
+        settings = one.settings
+        if progress is not None:
+            settings = settings._replace(progress=_go_on_from(done, len(asked.matrix), progress))
+        # After Ctrl-C the rest gets cheap bounds only.
+        clock = one.clock.stop() if answers.interrupted else one.clock
+        some = ask(
+            one._replace(ensemble=part.ensemble, matrix=part.matrix, reach=part.reach, settings=settings, clock=clock)
+        )
+        answers = answers.put(part.rows, some._replace(example=part.hide(some.example)))
         done += len(part.rows)
-        interrupted |= some.interrupted
-    return answers._replace(interrupted=interrupted)
+    return answers
+
+
+def _may_ask_solver(asked: Asked) -> bool:
+    has_targets = asked.reach.targets is not None and asked.ensemble.n_trees > 1
+    wants_solver = asked.settings.method == "milp" or (has_targets and not isinstance(asked.goal, Extreme))
+    return wants_solver and asked.ensemble.schema.accepts_missing
 
 
 def _go_on_from(before: int, n_rows: int, progress: Progress) -> Progress:

@@ -12,7 +12,6 @@ example in another norm than the budget's.
 
 import heapq
 import math
-import time
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -23,12 +22,15 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
 from hardwood.threat.column_budget import RADIUS_TOLERANCE
 from hardwood.verification.answers import FOUND, NONE
+from hardwood.verification.clock import Clock
 from hardwood.verification.search import Box, RowSearch
 
 # What adding up in another order may do to costs: choices that exceed a limit by no more are looked at.
 ADDING_UP = 1e-12
 # The limit of a radius, in shares of it.
 WHOLE_RADIUS = (1.0 + RADIUS_TOLERANCE) * (1.0 + ADDING_UP)
+# No change costs more, whatever it costs: sums over columns remain numbers.
+FARTHEST = 2.0**900
 
 
 class Found(NamedTuple):
@@ -107,21 +109,23 @@ class Options:
 class BudgetSearch:
     """An ensemble and a reach with a budget, ready to be asked about rows."""
 
-    def __init__(self, ensemble: TreeEnsemble, reach: Reach, time_limit: float) -> None:
-        self.ensemble, self.reach, self.time_limit = ensemble, reach, time_limit
-        self.search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features), time_limit)
+    def __init__(self, ensemble: TreeEnsemble, reach: Reach) -> None:
+        self.ensemble, self.reach = ensemble, reach
+        self.search = RowSearch(ensemble, reach, np.ones(ensemble.schema.n_features))
         self._narrow = reach.select(self.search.used)
 
-    def find_any(self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray) -> Found:
+    def find_any(self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, clock: Clock) -> Found:
         """Find some example within the budget among the options that are kept; its value is 0."""
-        order, start = count(), time.monotonic()
+        order = count()
         pending = [(0.0, next(order), kept)]
         while pending:
-            _, _, kept = heapq.heappop(pending)
+            _, number, kept = heapq.heappop(pending)
+            if number > 0 and clock.is_over():
+                return Found(None, math.inf, 0.0, False)
             affordable = options.drop_dear(kept, math.inf)
             if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, affordable, start)
+            status, chosen = self._ask(row, class_index, options, affordable, clock)
             if status == NONE:
                 continue
             if status != FOUND:
@@ -133,24 +137,25 @@ class BudgetSearch:
                 heapq.heappush(pending, (options.share(half), next(order), half))
         return Found(None, math.inf, math.inf, True)
 
-    def find_nearest(self, row: np.ndarray, class_index: int, options: Options, best: Found) -> Found:
+    def find_nearest(self, row: np.ndarray, class_index: int, options: Options, best: Found, clock: Clock) -> Found:
         """Find the example within the budget that is best by the objective of the options, if one beats `best`."""
-        order, start = count(), time.monotonic()
+        order = count()
         pending = [(best.bound, next(order), np.ones(len(options.value), dtype=bool))]
         point, value = best.point, best.value
         while pending:
             promised, number, kept = heapq.heappop(pending)
             if promised >= value:
                 break  # the best choice that is left cannot do better
+            if number > 0 and clock.is_over():
+                return Found(point, value, promised, False)
             affordable = options.drop_dear(kept, value)
             if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, affordable, start)
+            status, chosen = self._ask(row, class_index, options, affordable, clock)
             if status == NONE:
                 continue
             if status != FOUND:
-                heapq.heappush(pending, (promised, number, kept))
-                return Found(point, value, min(value, pending[0][0]), False)
+                return Found(point, value, promised, False)
             found = self._write(row, options, chosen)
             is_affordable = self._can_become(row, class_index, found)
             reached = float(options.objective[chosen].sum())
@@ -160,13 +165,13 @@ class BudgetSearch:
                 heapq.heappush(pending, (max(promised, options.promise(half)), next(order), half))
         return Found(point, value, value, True)
 
-    def find_extreme(self, row: np.ndarray, sign: int) -> Found:
+    def find_extreme(self, row: np.ndarray, sign: int, clock: Clock) -> Found:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values within the budget, times the sign.
 
         The extreme of the box around a choice bounds that of the choice, and is it if its point is within the budget.
         The choice with the best bound is always looked at first, so the first such point is the answer.
         """
-        options, order, start = self.list_options(row, 0), count(), time.monotonic()
+        options, order = self.list_options(row, 0), count()
         pending: list[tuple[float, int, np.ndarray, np.ndarray]] = []
         halves, bound = [np.ones(len(options.value), dtype=bool)], -math.inf
         while True:
@@ -174,8 +179,7 @@ class BudgetSearch:
                 kept = options.drop_dear(half, math.inf)
                 if kept is None:
                     continue
-                remaining = max(self.time_limit - (time.monotonic() - start), 0.0)
-                said = self.search.extreme(row[None], sign, self.surround(row, options, kept), remaining)
+                said = self.search.extreme(row[None], sign, clock, self.surround(row, options, kept))
                 if said.interrupted:
                     raise KeyboardInterrupt
                 chosen = options.choose(said.example[0][self.search.used])
@@ -187,14 +191,22 @@ class BudgetSearch:
             point = self._write(row, options, chosen)
             if self._can_become(row, 0, point):
                 return Found(point, -bound, -bound, True)
+            if clock.is_over():
+                return Found(None, math.nan, -bound, False)
             halves = options.split(kept, chosen, is_affordable=False)
 
     def list_options(
-        self, row: np.ndarray, class_index: int, norm: float = 1.0, weight: np.ndarray | None = None
+        self,
+        row: np.ndarray,
+        class_index: int,
+        norm: float = 1.0,
+        weight: np.ndarray | None = None,
+        unit: float = 1.0,
     ) -> Options:
         """List what each column of a row can become, what that costs, and what the limits are.
 
-        norm, weight : the distance that is the objective; without weights there is none.
+        norm, weight, unit : the distance that is the objective, and what it is measured in; without weights there is
+            none.
         """
         used, own = self.search.used, np.array([class_index])
         x = row[None, used]
@@ -219,7 +231,7 @@ class BudgetSearch:
         cost, limit = self._price(change, column)
         return Options(
             value, column, np.cumsum(size) - size, change, code, cost, limit,
-            _measure_objective(change, norm, None if weight is None else weight[used[column]]),
+            _measure_objective(change, norm, None if weight is None else weight[used[column]], unit),
         )  # fmt: skip
 
     def _list_values(self, j: int, own: float, low: float, high: float) -> np.ndarray:
@@ -242,7 +254,7 @@ class BudgetSearch:
             limits.append(float(budget.max_changes))
         if share is not None:
             with np.errstate(over="ignore"):
-                costs.append((change * share[column]) ** budget.norm)
+                costs.append(np.minimum((change * share[column]) ** budget.norm, FARTHEST))
             limits.append(WHOLE_RADIUS)
         return np.array(costs), np.array(limits)
 
@@ -258,27 +270,34 @@ class BudgetSearch:
         return low, high, allowed
 
     def _ask(
-        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, start: float
+        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, clock: Clock
     ) -> tuple[int, np.ndarray]:
         """Ask the exact search about the box around a choice: (status, the options of an example)."""
-        remaining = max(self.time_limit - (time.monotonic() - start), 0.0)
-        said = self.search.decide(row[None], np.array([class_index]), self.surround(row, options, kept), remaining)
+        said = self.search.decide(row[None], np.array([class_index]), clock, self.surround(row, options, kept))
         if said.interrupted:
             raise KeyboardInterrupt
         if said.status[0] != FOUND:
             return int(said.status[0]), np.empty(0, dtype=np.intp)
         chosen = options.choose(said.example[0][self.search.used])
-        return FOUND, self._bring_nearer(row, class_index, options, kept, chosen)
+        return FOUND, self._bring_nearer(row, class_index, options, kept, chosen, clock)
 
     def _can_become(self, row: np.ndarray, class_index: int, point: np.ndarray) -> bool:
         return bool(self.reach.contains(row[None], point[None], np.array([class_index]))[0])
 
     def _bring_nearer(
-        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, chosen: np.ndarray
+        self,
+        row: np.ndarray,
+        class_index: int,
+        options: Options,
+        kept: np.ndarray,
+        chosen: np.ndarray,
+        clock: Clock,
     ) -> np.ndarray:
         """Make an example of a choice cheaper, column by column: each goes as near to the row as leaves it one."""
         chosen = chosen.copy()
         for column in np.flatnonzero(options.change[chosen]).tolist():
+            if clock.is_over():
+                break
             nearer = np.flatnonzero(
                 kept & (options.column == column) & (options.change < options.change[chosen[column]])
             )
@@ -299,10 +318,15 @@ class BudgetSearch:
         return point
 
 
-def _measure_objective(change: np.ndarray, norm: float, weight: np.ndarray | None) -> np.ndarray:
-    """Return what each change contributes to a distance; to its square in the L2 norm."""
+def _measure_objective(change: np.ndarray, norm: float, weight: np.ndarray | None, unit: float) -> np.ndarray:
+    """Return what each change contributes to a distance in some unit; to its square in the L2 norm."""
     if weight is None:
         return np.zeros(len(change))
-    with np.errstate(over="ignore"):
-        distance = weight * ((change != 0.0) if norm == 0 else change)
-        return distance * distance if norm == 2 else distance
+    with np.errstate(over="ignore", invalid="ignore"):
+        if norm == 0:
+            distance = (change != 0.0) * (weight / unit)
+        else:
+            # Whichever of the two is nearer to 1 is divided: a product of extremes may be an ordinary number.
+            distance = np.fmax((change / unit) * weight, change * (weight / unit))
+        distance = distance * distance if norm == 2 else distance
+    return np.minimum(np.nan_to_num(distance, nan=0.0), FARTHEST)

@@ -19,10 +19,16 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
-from hardwood.verification.budget_search import ADDING_UP, WHOLE_RADIUS, BudgetSearch, Found, Options
+from hardwood.verification.budget_search import ADDING_UP, FARTHEST, WHOLE_RADIUS, BudgetSearch, Found, Options
+from hardwood.verification.clock import Clock
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.search import RowSearch
 from hardwood.verification.settings import SETTINGS, SearchSettings
+
+# The share of a row's time that goes to limits one by one; the rest goes to both at once.
+SHARE_OF_LIMITS = 0.5
+# Squares of distances that are a smaller share of the unit begin to lose digits.
+LEAST_SHARE = 2.0**-400
 
 
 @dataclass
@@ -31,48 +37,53 @@ class Budgeted:
 
     ensemble: TreeEnsemble
     reach: Reach
-    time_limit: float = math.inf  # seconds per row, over all means together
     n_threads: int = 1
     progress: Progress | None = None
     settings: SearchSettings = SETTINGS
 
-    def decide(self, matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
+    def __post_init__(self) -> None:
+        self._boxes = BudgetSearch(self.ensemble, self.reach)
+        self._limits = self._list_limits()
+
+    def decide(self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock) -> SearchAnswers:
         """Ask of every row whether there is an example within the budget; bounds are those of the box around it."""
-        answers = self._search(np.inf, None, 0.0).decide(matrix, class_index)
+        answers = self._search(np.inf, None).decide(matrix, class_index, clock.stop())
         outside = (answers.status == FOUND) & ~self.reach.contains(matrix, answers.example, class_index)
         answers.status[outside], answers.example[outside] = UNFINISHED, np.nan
-        for norm, weight, limit, seconds in self._list_limits():
+        for norm, weight, limit in self._limits:
             rows = np.flatnonzero(answers.status == UNFINISHED)
             if not len(rows) or answers.interrupted:
                 break
-            said = self._search(norm, weight, seconds).find_within(matrix[rows], class_index[rows], limit)
+            hurried = clock.select(rows).share(SHARE_OF_LIMITS / len(self._limits))
+            said = self._search(norm, weight).find_within(matrix[rows], class_index[rows], hurried, limit)
             answers = self._put(answers, rows, said, matrix[rows], class_index[rows])
-        search = BudgetSearch(self.ensemble, self.reach, 0.5 * self.time_limit)
 
-        def ask(i: int) -> None:
-            options = search.list_options(matrix[i], int(class_index[i]))
+        def ask(i: int, own: Clock) -> None:
+            options = self._boxes.list_options(matrix[i], int(class_index[i]))
             every = np.ones(len(options.value), dtype=bool)
-            found = search.find_any(matrix[i], int(class_index[i]), options, every)
+            found = self._boxes.find_any(matrix[i], int(class_index[i]), options, every, own)
             if found.point is not None:
                 answers.example[i], answers.status[i] = found.point, FOUND
             elif found.finished:
                 answers.status[i] = NONE
 
-        return self._ask_each(answers, np.flatnonzero(answers.status == UNFINISHED), ask)
+        return self._ask_each(answers, np.flatnonzero(answers.status == UNFINISHED), ask, clock)
 
-    def nearest(self, matrix: np.ndarray, class_index: np.ndarray, norm: float, weight: np.ndarray) -> SearchAnswers:
+    def nearest(
+        self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock, norm: float, weight: np.ndarray
+    ) -> SearchAnswers:
         """Find the nearest example of every row within the budget; `certified`: there is no nearer one.
 
         The nearest example in the box around the budget is the answer if it is within the budget.
         """
-        part = replace(self, time_limit=self.time_limit / 3.0, progress=None)
-        answers = part.decide(matrix, class_index)
+        part = replace(self, progress=None)
+        answers = part.decide(matrix, class_index, clock.share(1.0 / 3.0))
         answers.certified[:] = np.where(answers.status == NONE, np.inf, 0.0)
         rows = np.flatnonzero(answers.status != NONE)
         if not len(rows) or answers.interrupted:
-            return self._ask_each(answers, rows[:0], lambda i: None)
-        search = part._search(norm, weight, part.time_limit)
-        said = search.nearest(matrix[rows], class_index[rows], first_radius(self.ensemble, weight, norm))
+            return self._ask_each(answers, rows[:0], lambda i, own: None, clock)
+        guess, hurried = first_radius(self.ensemble, weight, norm), clock.select(rows).share(0.5)
+        said = part._search(norm, weight).nearest(matrix[rows], class_index[rows], hurried, guess)
         is_finished = said.certified == np.inf
         answers.certified[rows] = said.certified
         answers = part._put(answers, rows, said, matrix[rows], class_index[rows])
@@ -83,9 +94,9 @@ class Budgeted:
         )
         nearest = _Nearest(part, norm, weight, answers)
         left = rows[~(is_finished & (inside | (said.status == NONE)))]
-        return self._ask_each(answers, left, lambda i: nearest.ask(i, matrix[i], int(class_index[i])))
+        return self._ask_each(answers, left, lambda i, own: nearest.ask(i, matrix[i], int(class_index[i]), own), clock)
 
-    def extreme(self, matrix: np.ndarray, sign: int) -> SearchAnswers:
+    def extreme(self, matrix: np.ndarray, sign: int, clock: Clock) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given, times the sign."""
         n_rows = len(matrix)
         answers = SearchAnswers(
@@ -95,22 +106,23 @@ class Budgeted:
             certified=np.zeros(n_rows),
             work=np.zeros(n_rows, dtype=np.int64),
         )
-        search = BudgetSearch(self.ensemble, self.reach, self.time_limit)
 
-        def ask(i: int) -> None:
-            found = search.find_extreme(matrix[i], sign)
+        def ask(i: int, own: Clock) -> None:
+            found = self._boxes.find_extreme(matrix[i], sign, own)
             answers.bound[i] = found.bound
             if found.point is not None:
                 answers.example[i], answers.status[i] = found.point, NONE
 
-        return self._ask_each(answers, np.arange(n_rows), ask)
+        return self._ask_each(answers, np.arange(n_rows), ask, clock)
 
-    def decide_options(self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray) -> Found:
+    def decide_options(
+        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, clock: Clock
+    ) -> Found:
         """Look for any example of one row within the budget, among some of the options of its columns."""
-        search = BudgetSearch(self.ensemble, self.reach, 0.5 * self.time_limit)
-        box = search.surround(row, options, kept)
-        for norm, weight, limit, seconds in self._list_limits():
-            said = self._search(norm, weight, seconds).find_within(row[None], np.array([class_index]), limit, box)
+        box = self._boxes.surround(row, options, kept)
+        for norm, weight, limit in self._limits:
+            hurried = clock.share(SHARE_OF_LIMITS / len(self._limits))
+            said = self._search(norm, weight).find_within(row[None], np.array([class_index]), hurried, limit, box)
             if said.interrupted:
                 raise KeyboardInterrupt
             if said.status[0] == NONE:
@@ -118,10 +130,10 @@ class Budgeted:
             inside = self.reach.contains(row[None], said.example, np.array([class_index]))
             if said.status[0] == FOUND and inside[0]:
                 return Found(said.example[0], 0.0, 0.0, True)
-        return search.find_any(row, class_index, options, kept)
+        return self._boxes.find_any(row, class_index, options, kept, clock)
 
-    def _list_limits(self) -> list[tuple[float, np.ndarray, float, float]]:
-        """Return norm, weights and limit of the distances that the budget bounds, and seconds per row for each.
+    def _list_limits(self) -> list[tuple[float, np.ndarray, float]]:
+        """Return norm, weights and limit of the distances that the budget bounds.
 
         Limits are a trifle above what the budget allows, for what adding up in another order may do.
         """
@@ -133,11 +145,11 @@ class Budgeted:
             limits.append((float(budget.norm), share, limit))
         if budget.max_changes is not None:
             limits.append((0.0, counted, budget.max_changes + 0.5))
-        return [(*limit, 0.5 * self.time_limit / len(limits)) for limit in limits]
+        return limits
 
-    def _search(self, norm: float, weight: np.ndarray | None, time_limit: float) -> RowSearch:
+    def _search(self, norm: float, weight: np.ndarray | None) -> RowSearch:
         weight = np.ones(len(self.reach.left)) if weight is None else weight
-        return RowSearch(self.ensemble, self.reach, weight, time_limit, self.n_threads, None, norm, self.settings)
+        return RowSearch(self.ensemble, self.reach, weight, self.n_threads, None, norm, self.settings)
 
     def _put(
         self,
@@ -154,14 +166,17 @@ class Budgeted:
         answers.work[rows] += said.work
         return answers._replace(interrupted=answers.interrupted or said.interrupted)
 
-    def _ask_each(self, answers: SearchAnswers, rows: np.ndarray, ask: Callable[[int], None]) -> SearchAnswers:
+    def _ask_each(
+        self, answers: SearchAnswers, rows: np.ndarray, ask: Callable[[int, Clock], None], clock: Clock
+    ) -> SearchAnswers:
         """Ask about the rows that are left one by one, until Ctrl-C."""
         n_rows = len(answers.status)
         for done, i in enumerate([] if answers.interrupted else rows.tolist(), start=n_rows - len(rows)):
             if self.progress is not None:
                 self.progress(done, n_rows)
             try:
-                ask(i)
+                with clock.run(i) as own:
+                    ask(i, own)
             except KeyboardInterrupt:
                 return answers._replace(interrupted=True)
         if self.progress is not None and not answers.interrupted:
@@ -179,49 +194,66 @@ class _Nearest:
     answers: SearchAnswers
 
     def __post_init__(self) -> None:
-        self.search = BudgetSearch(self.budgeted.ensemble, self.budgeted.reach, self.budgeted.time_limit)
+        self.search = self.budgeted._boxes
 
-    def ask(self, i: int, row: np.ndarray, class_index: int) -> None:
-        """Find the nearest example of a row, and write down what is known of it."""
-        options = self.search.list_options(row, class_index, self.norm, self.weight)
+    def ask(self, i: int, row: np.ndarray, class_index: int, clock: Clock) -> None:
+        """Find the nearest example of a row, and write down what is known of it.
+
+        Distances are in units of the nearest example that is known, so that they and their squares are numbers. Where a
+        much nearer one turns up, it is the unit of another attempt.
+        """
         power = 2 if self.norm == 2 else 1
-        known = Found(None, math.inf, self.answers.certified[i] ** power * (1.0 - ADDING_UP), False)
-        if self.answers.status[i] == FOUND:
-            point = self.answers.example[i].copy()
-            value = float(options.objective[options.choose(point[self.search.search.used])].sum())
-            known = known._replace(point=point, value=value)
-        if self.norm == np.inf:
-            found = self._bisect(row, class_index, options, known)
-        else:
-            found = self.search.find_nearest(row, class_index, options, known)
-        if found.point is not None:
-            self.answers.example[i], self.answers.status[i] = found.point, FOUND
-        elif found.finished:
+        unit = self._measure(self.answers.example[i], row) if self.answers.status[i] == FOUND else 0.0
+        unit = unit or float(self.answers.certified[i]) or 1.0
+        while True:
+            options = self.search.list_options(row, class_index, self.norm, self.weight, unit)
+            bound = min((self.answers.certified[i] / unit) ** power, FARTHEST) * (1.0 - ADDING_UP)
+            known = Found(None, math.inf, bound, False)
+            if self.answers.status[i] == FOUND:
+                point = self.answers.example[i].copy()
+                known = known._replace(point=point, value=self._rate(options, point))
+            if self.norm == np.inf:
+                found = self._bisect(row, class_index, options, known, clock)
+            else:
+                found = self.search.find_nearest(row, class_index, options, known, clock)
+            if found.point is not None:
+                self.answers.example[i], self.answers.status[i] = found.point, FOUND
+            size = unit if found.point is None else self._measure(found.point, row)
+            if not found.finished or size == 0.0 or LEAST_SHARE <= size / unit <= 1.0 / LEAST_SHARE:
+                break
+            unit = size
+        if found.point is None and found.finished:
             self.answers.status[i] = NONE
-        bound = np.inf if found.finished else found.bound ** (1.0 / power)
+        bound = np.inf if found.finished else unit * found.bound ** (1.0 / power)
         self.answers.certified[i] = max(self.answers.certified[i], bound)
 
-    def _bisect(self, row: np.ndarray, class_index: int, options: Options, known: Found) -> Found:
+    def _bisect(self, row: np.ndarray, class_index: int, options: Options, known: Found, clock: Clock) -> Found:
         """Find the least distance such that the box within it holds an example that the budget pays for."""
         distances = np.unique(options.objective[options.objective > 0.0])
         point = known.point
         first = int(np.searchsorted(distances, known.bound))
         last = len(distances)  # there is an example within the distance before this one
         if point is not None:
-            last = int(np.searchsorted(distances, self._measure(options, point), side="right"))
+            last = int(np.searchsorted(distances, self._rate(options, point), side="right"))
         while first < last - (point is not None):
             middle = (first + last - 1) // 2
             kept = options.objective <= distances[middle]
-            found = self.budgeted.decide_options(row, class_index, options, kept)
+            found = self.budgeted.decide_options(row, class_index, options, kept, clock)
             if not found.finished:
-                value = math.inf if point is None else self._measure(options, point)
+                value = math.inf if point is None else self._rate(options, point)
                 return Found(point, value, float(distances[first]), False)
             if found.point is None:
                 first = middle + 1
             else:
                 point = found.point
-                last = int(np.searchsorted(distances, self._measure(options, point), side="right"))
+                last = int(np.searchsorted(distances, self._rate(options, point), side="right"))
         return Found(point, 0.0, 0.0, True)
 
-    def _measure(self, options: Options, point: np.ndarray) -> float:
-        return float(options.objective[options.choose(point[self.search.search.used])].max())
+    def _rate(self, options: Options, point: np.ndarray) -> float:
+        """Return what a point is worth by the objective of its options."""
+        own = options.objective[options.choose(point[self.search.search.used])]
+        return float(own.max() if self.norm == np.inf else own.sum())
+
+    def _measure(self, point: np.ndarray, row: np.ndarray) -> float:
+        schema = self.budgeted.ensemble.schema
+        return float(measure(point[None], row[None], schema, self.norm, self.weight)[0])

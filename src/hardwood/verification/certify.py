@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.progress import Progress, read_progress
+from hardwood.quoting import quote
 from hardwood.results import Certificate
 from hardwood.threads import count_threads
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
@@ -75,10 +76,10 @@ def verify(
     settings = AskSettings(method, check_time_limit(time_limit), progress=read_progress(progress))
     if ensemble.classes is None:
         if method != "search":
-            raise ValueError(f"method={method!r}: the model is a regression; expected 'search'")
+            raise ValueError(f"method={quote(method)}: the model is a regression; expected 'search'")
         return verify_outputs(ensemble, X, y, threat, tolerance, settings._replace(n_threads=count_threads(n_jobs)))
     if tolerance is not None:
-        raise ValueError(f"tolerance={tolerance!r}: the model is a classifier; only a regression has a tolerance")
+        raise ValueError(f"tolerance={quote(tolerance)}: the model is a classifier; only a regression has a tolerance")
     question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
     check_method(method, question)
     settings = settings._replace(n_threads=count_threads(n_jobs, len(question.matrix)))

@@ -19,7 +19,7 @@ from hardwood.verification.answers import measure_margin
 from hardwood.verification.ask import ask_in_whole_numbers
 from hardwood.verification.question import read_question
 from hardwood.verification.regression import check_tolerance, read_targets
-from hardwood.verification.search import Rounding, measure_rounding
+from hardwood.verification.rounding import Rounding, measure_rounding
 
 
 def certify_classes(ensemble: TreeEnsemble, X: Any, y: Any, threat: Any) -> MarginCertificate:
@@ -77,11 +77,7 @@ def sum_extremes(
 def _round_up(ensemble: TreeEnsemble, bound: np.ndarray) -> np.ndarray:
     """Return sums in float64 as bounds on the model's own sums, which it adds up and divides in its own precision."""
     rounding: Rounding = ensemble.remember(Rounding, measure_rounding)
-    if rounding.doubt == 0.0 and ensemble.divisor == 1.0:
-        return bound
-    roundoff = float(np.finfo(ensemble.precision).eps)
-    bound = (bound + rounding.doubt) / ensemble.divisor
-    return bound + roundoff * (np.abs(bound) + 2.0 * rounding.largest / ensemble.divisor)
+    return rounding.bound_outputs(ensemble, bound)
 
 
 def _add_up(

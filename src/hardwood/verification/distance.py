@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.verification.search import Prepared, prepare
 
@@ -42,11 +43,11 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
     try:
         weight = np.asarray(feature_weight, dtype=np.float64)
     except (ValueError, TypeError):
-        raise ValueError(f"feature_weight: expected numbers, got {feature_weight!r}") from None
+        raise ValueError(f"feature_weight: expected numbers, got {quote(feature_weight)}") from None
     if weight.shape != (schema.n_features,):
         raise ValueError(f"feature_weight: expected {schema.n_features} weights, got shape {weight.shape}")
     if not (np.isfinite(weight) & (weight >= 0.0)).all():
-        raise ValueError(f"feature_weight: expected finite weights >= 0, got {weight.tolist()}")
+        raise ValueError(f"feature_weight: expected finite weights >= 0, got {quote(weight.tolist())}")
     return weight
 
 

@@ -34,19 +34,6 @@ from hardwood.table import Schema
 from hardwood.verification.settings import SearchSettings
 
 
-def find_trees(ensemble: TreeEnsemble) -> np.ndarray:
-    """Return the tree that each node belongs to."""
-    tree = np.empty(ensemble.n_nodes, dtype=np.int64)
-    level = ensemble.root
-    tree[level] = np.arange(ensemble.n_trees)
-    while len(level):
-        level = level[ensemble.feature[level] >= 0]
-        for child in (ensemble.left[level], ensemble.right[level]):
-            tree[child] = tree[level]
-        level = np.concatenate([ensemble.left[level], ensemble.right[level]])
-    return tree
-
-
 def drop_unused(ensemble: TreeEnsemble) -> tuple[TreeEnsemble, np.ndarray]:
     """Return the ensemble as one of the columns alone that it looks at, and these columns; at least one."""
     schema, looks = ensemble.schema, ensemble.feature >= 0

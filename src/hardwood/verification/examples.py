@@ -1,5 +1,6 @@
 """Examples on their way out: checked once more, and as the table that the caller gave."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,32 +10,32 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.table.likeness import WholeColumn, decode_like, find_whole_columns
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.answers import UNFINISHED, Answers
+from hardwood.verification.asked import Asked
 from hardwood.verification.question import Question
 
 # Says of some rows, given as positions and as changed, whether each is still an example.
 StillWorks = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def check_examples(
-    ensemble: TreeEnsemble,
-    reach: Reach | PricedReach,
-    matrix: np.ndarray,
-    examples: np.ndarray,
-    class_index: np.ndarray,
-    found: np.ndarray,
-) -> np.ndarray:
-    """Make sure that every example is within reach and is misclassified: a claim that is wrong must not leave here.
+def find_wrong(asked: Asked, examples: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Say of examples, one per row, whether one is none: out of reach, or not lost if it is given these classes."""
+    lost = find_lost(asked.ensemble, asked.reach, asked.matrix, asked.class_index, given, are_moved=asked.are_moved)
+    return ~(lost & asked.reach.contains(asked.matrix, examples, asked.class_index))
 
-    Returns the model's outputs for the examples that were found.
-    """
-    if not found.any():
-        return np.empty((0, len(ensemble.base_score)), dtype=ensemble.precision)
-    matrix, examples, class_index = matrix[found], examples[found], class_index[found]
-    output = ensemble.output(examples)
-    lost = find_lost(ensemble, reach, matrix, class_index, ensemble.choose(output))
-    if not (reach.contains(matrix, examples, class_index).all() and lost.all()):
-        raise RuntimeError("an adversarial example failed its own check; please report this with the model and the row")
-    return output
+
+def withdraw(answers: Answers, rows: np.ndarray) -> Answers:
+    """Take back what is said of rows whose examples are none: a fault of ours, for which others need not suffer."""
+    if len(rows):
+        warnings.warn(
+            f"{len(rows)} adversarial example{'s' * (len(rows) > 1)} failed the check that each is held to, the first "
+            f"in row {rows[0]}: the answer there is unknown; please report this with the model and the row",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        answers.status[rows], answers.example[rows] = UNFINISHED, np.nan
+        answers.lower[rows], answers.upper[rows] = -np.inf, np.inf
+    return answers
 
 
 def find_lost(
@@ -43,13 +44,15 @@ def find_lost(
     matrix: np.ndarray,
     class_index: np.ndarray,
     given: np.ndarray,
+    *,
+    are_moved: bool = False,
 ) -> np.ndarray:
     """Say of rows whether they are lost if they are given these classes.
 
-    If it matters which class that is, a row that is wrong as it stands is lost all the same.
+    If it matters which class that is, a row that is wrong as it stands is lost all the same; not so one that was moved.
     """
     lost = reach.wants(class_index, given)
-    if reach.targets is not None and not lost.all():
+    if reach.targets is not None and not are_moved and not lost.all():
         lost = lost | ((given != class_index) & (ensemble.decide(matrix) != class_index))
     return lost
 

@@ -18,8 +18,8 @@ from hardwood.table import Schema
 from hardwood.threat import Reach
 from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.priced_reach import PricedReach
-from hardwood.verification.answers import FOUND, Answers
-from hardwood.verification.examples import check_examples
+from hardwood.verification.answers import Answers
+from hardwood.verification.asked import Ask, Asked
 
 # Where there is no limit to either side.
 OPEN = (-np.inf, np.inf)
@@ -126,18 +126,16 @@ def fold(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> Folded | None:
     return folded
 
 
-def unfold_answers(
-    answers: Answers,
-    folded: Folded,
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    class_index: np.ndarray,
-    reach: Reach | PricedReach,
-) -> Answers:
-    """Return answers about folded rows as answers about the rows; every example is checked."""
-    example = folded.folding.unfold_rows(answers.example)
-    check_examples(ensemble, reach, matrix, example, class_index, answers.status == FOUND)
-    return answers._replace(example=example)
+def fold_groups(asked: Asked, ask: Ask) -> Answers | None:
+    """Ask about rows whose one-hot groups are categories."""
+    folded = fold(asked.ensemble, asked.reach)
+    if folded is None:
+        return None
+    folding = folded.folding
+    rows = folding.fold_rows(asked.matrix)
+    asked = asked.with_weight(folding.fold_weight)._replace(ensemble=folded.ensemble, matrix=rows, reach=folded.reach)
+    answers = ask(asked)
+    return answers._replace(example=folding.unfold_rows(answers.example))
 
 
 def _fold_nodes(folding: Folding, ensemble: TreeEnsemble) -> TreeEnsemble:

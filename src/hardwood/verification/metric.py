@@ -42,7 +42,7 @@ class Metric(NamedTuple):
         cost = self.weight * change if columns is None else (self.weight * change)[columns]
         if self.norm == np.inf:
             return float(cost.max(initial=0.0))
-        return float(np.linalg.norm(cost)) if self.norm == 2 else float(cost.sum())
+        return math.hypot(*cost.tolist()) if self.norm == 2 else float(cost.sum())  # whose squares are no numbers, too
 
     def split_groups(self) -> "Metric":
         """Return the metric by which each column of a group counts by itself: distances are no greater."""

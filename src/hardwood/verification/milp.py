@@ -9,9 +9,7 @@ a solver says is true up to its tolerance only. Therefore:
 * where neither holds, because the best that there is comes that close, the row is undecided.
 """
 
-import math
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,10 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.sums import find_largest_sum
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
+from hardwood.verification.clock import Clock
 from hardwood.verification.milp_problem import Box, Expression, Nodes, Problem
 from hardwood.verification.milp_solver import Outcome, load_highs, minimise
+from hardwood.verification.rounding import bound_rounding
 
 # Sums of leaf values that differ by less than this, relative to the largest of them, are not told apart.
 TOLERANCE = 1e-6
@@ -57,7 +58,6 @@ class Milp:
 
     ensemble: TreeEnsemble
     reach: Reach
-    time_limit: float = math.inf
     n_threads: int = 1
     progress: Callable[[int, int], object] | None = None
     wanted: np.ndarray | None = None  # bool per class: which are to be given to rows; None: any but their own
@@ -70,11 +70,11 @@ class Milp:
         self._rounding = self._bound_rounding()
         self._stop = threading.Event()
 
-    def decide(self, matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
+    def decide(self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock) -> SearchAnswers:
         """Ask of every row whether the attacker can give it another class."""
-        return self.ask(self._decide, matrix, class_index)
+        return self.ask(self._decide, matrix, class_index, clock)
 
-    def _decide(self, row: np.ndarray, class_index: int, deadline: float) -> Answer:
+    def _decide(self, row: np.ndarray, class_index: int, clock: Clock) -> Answer:
         box = Box.of_row(self.reach, row, class_index)
         rivals = list(self.rivals(class_index))
         problem = Problem(self.nodes, box)
@@ -83,16 +83,19 @@ class Milp:
         for k, rival in enumerate(rivals):
             if most[k] + rival.need < rival.fails:
                 continue
+            if clock.is_over():
+                status = UNFINISHED
+                break
             problem = Problem(self.nodes, box)
             objective = problem.sum_leaves(-rival.lead / rival.scale)
-            outcome = self.solve(problem, rival, objective, deadline, enough=-rival.wins / rival.scale)
+            outcome = self.solve(problem, rival, objective, clock, enough=-rival.wins / rival.scale)
             reached = max(rival.fails, (TOLERANCE - outcome.bound) * rival.scale)
             most[k] = min(most[k], reached - rival.need + self._rounding)
             example = self.flips(problem, outcome, class_index)
             if example is None and outcome.columns is not None and (self.reach.budget is not None or rival.others):
                 problem = Problem(self.nodes, box)
                 objective = problem.sum_leaves(-rival.lead / rival.scale)
-                again = self.solve(problem, rival, objective, deadline, surely=True)
+                again = self.solve(problem, rival, objective, clock, surely=True)
                 example = self.flips(problem, again, class_index)
             if example is not None:
                 status = FOUND
@@ -137,27 +140,26 @@ class Milp:
     def _bound_rounding(self) -> float:
         """Return how far the model's own difference of two outputs may be from the exact one; 0 where it is exact."""
         ensemble = self.ensemble
-        size = np.abs(ensemble.value).max(axis=1)
-        largest = [max(size[leaf] for leaf in self.nodes.leaves(root)) for root in self.nodes.root]
-        total = float(np.abs(ensemble.base_score).max() + sum(largest))
+        total = find_largest_sum(ensemble)
         roundoff = 0.5 * float(np.finfo(ensemble.precision).eps)
-        if roundoff * total < _common_step(np.concatenate([ensemble.value[self._leaf].ravel(), ensemble.base_score])):
+        step = _common_step(np.concatenate([ensemble.value[self._leaf].ravel(), ensemble.base_score]))
+        # The step is GRID or more: what differs by it has different quotients.
+        if roundoff * total < step and ensemble.divisor <= 1.0 / roundoff:
             return 0.0
-        return 2.0 * (ensemble.n_trees + 2) * roundoff * total
+        return bound_rounding(ensemble, total)
 
     def solve(
         self,
         problem: Problem,
         rival: Rival,
         objective: Expression,
-        deadline: float,
+        clock: Clock,
         *,
         surely: bool = False,
         enough: float = -np.inf,
     ) -> Outcome:
         """Minimise an expression over the points that are within reach and where a rival wins, perhaps or `surely`."""
-        seconds = deadline - time.monotonic()
-        if seconds <= 0.0 or self._stop.is_set():
+        if clock.is_over() or self._stop.is_set():
             return Outcome(False, None, -np.inf)
         for each in (rival, *rival.others):
             lead = problem.sum_leaves(each.lead / each.scale)
@@ -165,7 +167,7 @@ class Milp:
             problem.rows.add(lead.columns, lead.coefficients, least, np.inf)
         if self.reach.budget is not None:
             problem.limit_changes(self.reach.budget, -TOLERANCE if surely else TOLERANCE)
-        return minimise(problem, objective, seconds=seconds, stop=self._stop, enough=enough)
+        return minimise(problem, objective, seconds=clock.left(), stop=self._stop, enough=enough)
 
     def flips(self, problem: Problem, outcome: Outcome, class_index: int) -> np.ndarray | None:
         """Return the point that the solver found, if it is within reach and the model gives it another class."""
@@ -178,7 +180,9 @@ class Milp:
         given = self.ensemble.decide(point[None])[0]
         return point if (given != class_index if self.wanted is None else self.wanted[given]) else None
 
-    def ask(self, question: Callable[..., Answer], matrix: np.ndarray, class_index: np.ndarray) -> SearchAnswers:
+    def ask(
+        self, question: Callable[..., Answer], matrix: np.ndarray, class_index: np.ndarray, clock: Clock
+    ) -> SearchAnswers:
         """Ask about every row, in threads; what was answered before an interruption is kept."""
         n_rows = len(matrix)
         answers = SearchAnswers(
@@ -190,7 +194,8 @@ class Milp:
         )
 
         def ask_about(i: int) -> None:
-            answer = question(matrix[i], int(class_index[i]), time.monotonic() + self.time_limit)
+            with clock.run(i) as own:
+                answer = question(matrix[i], int(class_index[i]), own)
             answers.status[i], answers.bound[i], answers.certified[i] = answer.status, answer.bound, answer.certified
             if answer.example is not None:
                 answers.example[i] = answer.example

@@ -5,23 +5,22 @@ from functools import partial
 import numpy as np
 
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
+from hardwood.verification.clock import Clock
 from hardwood.verification.distance import measure
 from hardwood.verification.milp import TOLERANCE, Answer, Milp, Rival
 from hardwood.verification.milp_problem import Box, Problem
 
 
 def ask_nearest(
-    milp: Milp, norm: float, weight: np.ndarray, matrix: np.ndarray, class_index: np.ndarray
+    milp: Milp, norm: float, weight: np.ndarray, matrix: np.ndarray, class_index: np.ndarray, clock: Clock
 ) -> SearchAnswers:
     """Find the nearest example of every row, and the distance below which there is none."""
-    return milp.ask(partial(_attack_row, milp, norm, weight), matrix, class_index)
+    return milp.ask(partial(_attack_row, milp, norm, weight), matrix, class_index, clock)
 
 
-def _attack_row(
-    milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, class_index: int, deadline: float
-) -> Answer:
+def _attack_row(milp: Milp, norm: float, weight: np.ndarray, row: np.ndarray, class_index: int, clock: Clock) -> Answer:
     """Find the nearest example of one row over all other classes."""
-    nearest = _NearestByMilp(milp, norm, weight, Box.of_row(milp.reach, row, class_index), class_index, deadline)
+    nearest = _NearestByMilp(milp, norm, weight, Box.of_row(milp.reach, row, class_index), class_index, clock)
     for rival in milp.rivals(class_index):
         nearest.approach(rival)
     status = FOUND if nearest.example is not None else NONE if nearest.lower == np.inf else UNFINISHED
@@ -31,11 +30,9 @@ def _attack_row(
 class _NearestByMilp:
     """The nearest example of a row so far, and the distance below which there is none."""
 
-    def __init__(
-        self, milp: Milp, norm: float, weight: np.ndarray, box: Box, class_index: int, deadline: float
-    ) -> None:
+    def __init__(self, milp: Milp, norm: float, weight: np.ndarray, box: Box, class_index: int, clock: Clock) -> None:
         self.milp, self.norm, self.weight, self.box = milp, norm, weight, box
-        self.class_index, self.deadline = class_index, deadline
+        self.class_index, self.clock = class_index, clock
         self.example: np.ndarray | None = None
         self.distance = np.inf
         self.lower = np.inf
@@ -77,7 +74,7 @@ class _NearestByMilp:
             return True, np.inf, False
         unit = max(problem.costs(norm, self.weight), default=1.0)
         objective = problem.distance(norm, self.weight, unit)
-        outcome = milp.solve(problem, rival, objective, self.deadline, surely=surely)
+        outcome = milp.solve(problem, rival, objective, self.clock, surely=surely)
         example = milp.flips(problem, outcome, self.class_index)
         if example is not None:
             distance = measure(example[None], self.box.row[None], milp.ensemble.schema, norm, self.weight)[0]

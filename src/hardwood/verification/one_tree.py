@@ -11,7 +11,7 @@ from hardwood.ensemble.whole_numbers import find_above
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.threat.reach import read_codes
-from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
+from hardwood.verification.answers import FOUND, NONE, Answers, measure_margin
 from hardwood.verification.distance import measure
 
 # Rows at a time, so that their reachable leaves need not fit in memory all at once, and Ctrl-C is heard in between.
@@ -33,7 +33,7 @@ def decide(
 
     A row that is wrong as it stands is its own example.
     """
-    answers = _know_nothing(matrix)
+    answers = Answers.unknown(matrix)
     own = tree.decide(matrix) != class_index
 
     def answer(rows: slice, leaves: ReachableLeaves) -> None:
@@ -61,7 +61,7 @@ def extreme(
     tree: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, progress: Progress | None = None
 ) -> Answers:
     """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
-    answers = _know_nothing(matrix)
+    answers = Answers.unknown(matrix)
     class_index = np.zeros(len(matrix), dtype=np.intp)
     output = tree.node_output[:, 0].astype(np.float64)
 
@@ -87,8 +87,7 @@ def nearest(
     progress: Progress | None = None,
 ) -> Answers:
     """Find the nearest example of each row, and its distance: by looking at every leaf of another class."""
-    answers = _know_nothing(matrix)
-    answers.lower[:] = 0.0
+    answers = Answers.unknown(matrix, lower=0.0)
 
     def answer(rows: slice, leaves: ReachableLeaves) -> None:
         others = _keep(leaves, tree.node_class[leaves.leaf] != class_index[rows][leaves.row])
@@ -116,12 +115,6 @@ def find_boxes(tree: TreeEnsemble) -> LeafBoxes:
         return tree.node_boxes()
     boxes: LeafBoxes = tree.remember("node boxes", TreeEnsemble.node_boxes)
     return boxes
-
-
-def _know_nothing(matrix: np.ndarray) -> Answers:
-    n_rows = len(matrix)
-    status, lower, upper = np.full(n_rows, UNFINISHED), np.full(n_rows, -np.inf), np.full(n_rows, np.inf)
-    return Answers(status, lower, upper, np.full_like(matrix, np.nan))
 
 
 def _go_through(

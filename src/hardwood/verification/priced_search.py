@@ -9,16 +9,16 @@ the pieces that are cheaper and the rest, or those on either side.
 
 import heapq
 import math
-import time
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from hardwood.ensemble import TreeEnsemble
 from hardwood.threat.priced_reach import Pieces, PricedReach
-from hardwood.verification.answers import FOUND, NONE
-from hardwood.verification.search import RowSearch
+from hardwood.verification.answers import FOUND, NONE, Answers
+from hardwood.verification.asked import Ask, Asked, Decide
+from hardwood.verification.clock import Clock
 
 
 class Answer(NamedTuple):
@@ -42,39 +42,38 @@ class _Options(NamedTuple):
 class PricedSearch:
     """An ensemble and a priced reach, ready to be asked about rows."""
 
-    def __init__(
-        self, ensemble: TreeEnsemble, reach: PricedReach, time_limit: float, *, any_will_do: bool = False
-    ) -> None:
-        self.ensemble, self.reach = ensemble, reach
-        self.time_limit, self.any_will_do = time_limit, any_will_do
-        self.boxes = ensemble.node_boxes()
-        self.search = RowSearch(ensemble, reach.free, np.ones(ensemble.schema.n_features), time_limit)
+    def __init__(self, asked: Asked, door: Ask, *, any_will_do: bool = False) -> None:
+        assert isinstance(asked.reach, PricedReach)
+        self.asked, self.ensemble, self.reach = asked.silent(), asked.ensemble, asked.reach
+        self.door, self.any_will_do = door, any_will_do
+        self.boxes = asked.ensemble.node_boxes()
+        self.used = np.unique(asked.ensemble.feature[asked.ensemble.feature >= 0])
 
-    def ask(self, x: np.ndarray, class_index: int) -> Answer:
+    def ask(self, x: np.ndarray, class_index: int, clock: Clock) -> Answer:
         """Find the cheapest example of one row, or any within the budget."""
         if self.ensemble.decide(x[None])[0] != class_index:
             return Answer(x, 0.0, 0.0, -math.inf, True)
         options = self._options(x, class_index)
         order = count()
-        start = time.monotonic()
         best, example, lower_margin = math.inf, None, -math.inf
         pending = [(0.0, next(order), [np.ones(len(o.cost), dtype=bool) for o in options])]
         while pending:
             promised, number, kept = heapq.heappop(pending)
             if promised >= best:
                 break  # the cheapest choice that is left cannot do better
+            if number > 0 and clock.is_over():
+                return Answer(example, best, promised, lower_margin, False)
             kept = _affordable(options, kept, self.reach.limit, best)
             if not kept:
                 continue
-            elapsed = time.monotonic() - start
-            status, point, bound = self._ask_box(x, class_index, options, kept, self.time_limit - elapsed)
+            said = self._ask_box(x, class_index, options, kept, clock)
             if number == 0:
-                lower_margin = -bound / self.ensemble.divisor
+                lower_margin = float(said.lower[0])
+            status, point = said.status[0], said.example[0]
             if status == NONE:
                 continue
             if status != FOUND:
-                heapq.heappush(pending, (promised, number, kept))
-                return Answer(example, best, min(best, pending[0][0]), lower_margin, False)
+                return Answer(example, best, promised, lower_margin, False)
             cell = _Cell(self, point)
             pairs = list(zip(options, kept, strict=True))
             costs = np.array([cell.cost(j, o, k) for j, (o, k) in enumerate(pairs)])
@@ -99,23 +98,33 @@ class PricedSearch:
         return options
 
     def _ask_box(
-        self, x: np.ndarray, class_index: int, options: list[_Options], kept: list[np.ndarray], time_limit: float
-    ) -> tuple[int, np.ndarray, float]:
-        """Ask the exact search about the box around the kept pieces: (status, example, bound)."""
-        low, high = x[None].copy(), x[None].copy()
-        allowed = [np.empty(0, dtype=bool)]
-        for feature in self.search.used.tolist():
+        self, x: np.ndarray, class_index: int, options: list[_Options], kept: list[np.ndarray], clock: Clock
+    ) -> Answers:
+        """Ask about the box around the kept pieces: about its point nearest to the row, which can become all others."""
+        free = self.reach.free
+        low, high, start, categories = x.copy(), x.copy(), x.copy(), list(free.categories)
+        for feature in self.used.tolist():
             option, keep = options[feature], kept[feature]
             if self.reach.category_cost[feature] is None:
-                low[0, feature], high[0, feature] = option.low[keep].min(), option.high[keep].max()
+                low[feature], high[feature] = option.low[keep].min(), option.high[keep].max()
+                start[feature] = min(max(x[feature], low[feature]), high[feature])
             else:
-                allowed.append(keep)
-        used = self.search.used
-        box = (low.take(used, axis=1), high.take(used, axis=1), np.concatenate(allowed)[None])
-        answers = self.search.decide(x[None], np.array([class_index]), box, time_limit=max(time_limit, 0.0))
-        if answers.interrupted:
+                start[feature] = x[feature] if keep[int(x[feature])] else float(keep.argmax())
+                allowed = np.eye(len(keep), dtype=bool)
+                allowed[int(start[feature])] = keep
+                categories[feature] = allowed
+        far = np.where(low < high, np.inf, 0.0)
+        ends = np.where(np.isnan(x), np.array([[-np.inf], [np.inf]]), np.stack([low, high]))
+        box = replace(free, left=far, right=far, within=ends, whole=None, share=None, categories=tuple(categories))
+        said = self.door(
+            self.asked._replace(
+                goal=Decide(), matrix=start[None], class_index=np.array([class_index]), reach=box, clock=clock,
+                are_moved=True,
+            )
+        )  # fmt: skip
+        if said.interrupted:
             raise KeyboardInterrupt
-        return int(answers.status[0]), answers.example[0], float(answers.bound[0])
+        return said
 
 
 class _Cell:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import quote
 from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
 
@@ -56,7 +57,7 @@ def read_class_index(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
         index[labels == name] = k
     if (index < 0).any():
         label = labels[index < 0].tolist()[0]
-        raise ValueError(f"y: {label!r} is not a class of the model; its classes are {classes.tolist()}")
+        raise ValueError(f"y: {quote(label)} is not a class of the model; its classes are {quote(classes.tolist())}")
     return index
 
 
@@ -77,9 +78,9 @@ def resolve_threat(ensemble: TreeEnsemble, threat: ThreatModel) -> Reach | Price
 def check_method(method: Any, question: Question, methods: Sequence[str] = ("search", "milp")) -> None:
     """Make sure that the method exists, and can answer."""
     if method not in methods:
-        raise ValueError(f"method={method!r}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
+        raise ValueError(f"method={quote(method)}: expected {', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}")
     if method != "search" and question.threat.rules:
-        raise ValueError(f"method={method!r}: knows no attack rules; use method='search'")
+        raise ValueError(f"method={quote(method)}: knows no attack rules; use method='search'")
 
 
 def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
@@ -87,5 +88,5 @@ def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
     if time_limit is None:
         return math.inf
     if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
-        raise ValueError(f"{name}={time_limit!r}: expected a number of seconds >= 0, or None for no limit")
+        raise ValueError(f"{name}={quote(time_limit)}: expected a number of seconds >= 0, or None for no limit")
     return float(time_limit)

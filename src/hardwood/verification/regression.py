@@ -7,6 +7,7 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import quote
 from hardwood.results import Certificate
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.answers import Answers
@@ -107,7 +108,8 @@ def check_tolerance(tolerance: Any) -> float:
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if not is_number or not float(tolerance) >= 0.0:
         raise ValueError(
-            f"tolerance={tolerance!r}: the model is a regression; expected how far its output may be off, a number >= 0"
+            f"tolerance={quote(tolerance)}: the model is a regression; expected how far its output may be off, a "
+            "number >= 0"
         )
     return float(tolerance)
 
@@ -117,7 +119,7 @@ def read_targets(y: Any, n_rows: int) -> np.ndarray:
     try:
         values = np.asarray(y, dtype=np.float64)
     except (ValueError, TypeError):
-        raise ValueError(f"y: the model is a regression; expected numbers, got {y!r}") from None
+        raise ValueError(f"y: the model is a regression; expected numbers, got {quote(y)}") from None
     if values.shape != (n_rows,):
         raise ValueError(f"y: expected {n_rows} values, one per row of X, got shape {values.shape}")
     if not np.isfinite(values).all():

@@ -37,8 +37,10 @@ class Box(NamedTuple):
 
 @dataclass
 class BoxSearch:
-    """The search for points of one row: `ask` answers, for a row inside a box and a reach that is this box, a question
-    that knows no relations.
+    """The search for points of one row.
+
+    ask : answers, for a point inside a box, a reach that is this box, and weights if distances are asked for, a
+        question that knows no relations.
     """
 
     row: RelatedRow
@@ -172,8 +174,7 @@ class BoxSearch:
             relations=None,
             groups=None,
         )
-        question = (start[None], self.row.class_index, box, self.row.seconds)
-        said = self.ask(*question) if weight is None else self.ask(*question, weight)
+        said = self.ask(start[None], box) if weight is None else self.ask(start[None], box, weight)
         if said.interrupted:
             raise KeyboardInterrupt
         return said
@@ -207,7 +208,7 @@ class BoxSearch:
         start = np.clip(self.row.row, within.low, within.high)
         if metric.norm == 0:
             return metric.measure(start, self.row.row)
-        return CellSearch(self.row.relations, metric, self.row.deadline).find(within, start).lower
+        return CellSearch(self.row.relations, metric, self.row.clock).find(within, start).lower
 
     def _may_be_nearer(self, metric: Metric, distance: float, within: Cell) -> bool:
         """Say whether some point of a box may keep the relations and be nearer than a distance."""
@@ -236,7 +237,7 @@ class BoxSearch:
             return grown
         for ends, outer in zip(grown, box, strict=True):
             for column in self.row.relations.columns:
-                if ends[column] != outer[column]:
+                if ends[column] != outer[column] and not self.row.clock.is_over():
                     before, ends[column] = ends[column], outer[column]
                     if is_open(self._limit(grown)):
                         ends[column] = before

@@ -51,21 +51,27 @@ class Cell(NamedTuple):
 class RowRelations:
     """The relations that a row keeps as it stands, and therefore has to keep.
 
-    row : float64 per column, NaN where a value is missing. whole : which columns hold whole numbers only.
+    row : float64 per column, NaN where a value is missing for good. whole : which columns hold whole numbers only.
+    missing : the columns in which values are missing when the row has been changed; relations of these hold anyway.
     """
 
     relations: PlacedRelations
     row: np.ndarray
     whole: np.ndarray
+    missing: np.ndarray
     besides: tuple[Linear, ...] = ()  # what has to hold of the row in addition
 
     def __post_init__(self) -> None:
-        here = self.row[None]
+        here = self.relations.hide(self.row[None])
         self.linear = [(relation, 0.0) for relation in self.besides]  # with how much the row is off
         self.derived: list[Derived] = []
         for relation in self.relations.all:
+            if self.missing[relation.columns].any():
+                continue
             excess, size = (float(number[0]) for number in relation.measure_excess(here))
-            if excess <= relation.allow(np.array(size), TOLERANCE):  # not so where a term is missing
+            # A row that lacked a term has broken nothing: what is filled in has to fit.
+            excess = 0.0 if math.isnan(excess) else excess
+            if excess <= relation.allow(np.array(np.nan_to_num(size)), TOLERANCE):
                 if isinstance(relation, Linear):
                     self.linear.append((relation, excess))
                 else:

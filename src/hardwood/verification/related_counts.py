@@ -5,21 +5,22 @@ budgets at once, is settled this way where there are not too many states. In eac
 the question is one without relations, with what is left of the budget.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
 from hardwood.threat.column_budget import ColumnBudget, measure_changes
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers
+from hardwood.verification.asked import Ask, Asked, Decide, Nearest
 from hardwood.verification.linear_program import Solution
 from hardwood.verification.metric import Metric
 
 # States of one row that are tried, a few hundred microseconds each.
 MOST_STATES = 4096
+# Points that are asked about at a time.
+AT_ONCE = 64
 # A share of the radius so small is nothing that could still be spent.
 LEAST_SHARE = 1e-9
 
@@ -97,55 +98,57 @@ def _subtract(budget: ColumnBudget, n_changes: int, spent: float) -> ColumnBudge
     return replace(budget, max_changes=max_changes, most=budget.most * (1.0 - spent) ** (1.0 / budget.norm))
 
 
-def decide_states(
-    ask: Callable[..., Answers],
-    source: TreeEnsemble,
-    reach: Reach,
-    row: np.ndarray,
-    class_index: np.ndarray,
-    settings: Any,
-) -> tuple[int, np.ndarray | None]:
-    """Say whether there is an example, and give it; unfinished if the states cannot be counted."""
-    states = list_states(reach, row, class_index)
+def decide_states(asked: Asked, ask: Ask) -> tuple[int, np.ndarray | None]:
+    """Say whether there is an example of one row, and give it; unfinished if the states cannot be counted."""
+    assert isinstance(asked.reach, Reach)
+    states = list_states(asked.reach, asked.matrix[0], asked.class_index)
     if states is None:
         return UNFINISHED, None
     status = NONE
-    for rest, rows in fix_related(reach, row, states):
-        said = ask(source, rows, np.repeat(class_index, len(rows)), rest, settings)
+    for rest, rows in fix_related(asked.reach, asked.matrix[0], states):
+        said = _ask_states(asked._replace(goal=Decide(), reach=rest), rows, ask)
         if (said.status == FOUND).any():
             return FOUND, said.example[int((said.status == FOUND).argmax())]
-        if said.interrupted:
-            raise KeyboardInterrupt
         if (said.status == UNFINISHED).any():
             status = UNFINISHED
+        if asked.clock.is_over():
+            return UNFINISHED, None
     return status, None
 
 
-def approach_states(
-    ask: Callable[..., Answers],
-    source: TreeEnsemble,
-    reach: Reach,
-    row: np.ndarray,
-    class_index: np.ndarray,
-    metric: Metric,
-    settings: Any,
-) -> Solution | None:
+def approach_states(asked: Asked, ask: Ask, metric: Metric) -> Solution | None:
     """Find the nearest example, and a distance below which there is none; None if the states cannot be counted."""
-    states = list_states(reach, row, class_index)
+    assert isinstance(asked.reach, Reach)
+    row = asked.matrix[0]
+    states = list_states(asked.reach, row, asked.class_index)
     if states is None:
         return None
     best, upper, lower = None, np.inf, np.inf
-    for rest, rows in fix_related(reach, row, states):
+    for rest, rows in fix_related(asked.reach, row, states):
         part = np.array([metric.measure(state, row) for state in rows])
         rows, part = rows[part < upper], part[part < upper]
         if not len(rows):
             continue
-        said = ask(source, rows, np.repeat(class_index, len(rows)), rest, metric.norm, metric.weight, settings)
-        if said.interrupted:
-            raise KeyboardInterrupt
+        said = _ask_states(asked._replace(goal=Nearest(metric.norm, metric.weight), reach=rest), rows, ask)
         lower = min([lower, *map(metric.add, part.tolist(), said.lower.tolist())])
         for k in np.flatnonzero(said.status == FOUND).tolist():
             distance = metric.measure(said.example[k], row)
             if distance < upper:
                 best, upper = said.example[k], distance
+        if asked.clock.is_over():
+            return Solution(best, 0.0)
     return Solution(best, min(lower, upper))
+
+
+def _ask_states(asked: Asked, states: np.ndarray, ask: Ask) -> Answers:
+    """Ask about the states of a row, all on its clock: those that it leaves no time for are unknown."""
+    answers = Answers.unknown(states, lower=0.0)
+    for first in range(0, len(states), AT_ONCE):
+        if first > 0 and asked.clock.is_over():
+            break
+        rows = np.arange(first, min(first + AT_ONCE, len(states)))
+        some = asked.select(np.zeros(len(rows), dtype=np.intp))
+        answers = answers.put(rows, ask(some._replace(matrix=states[rows], are_moved=True)))
+        if answers.interrupted:
+            raise KeyboardInterrupt
+    return answers

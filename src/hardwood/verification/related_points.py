@@ -6,14 +6,14 @@ program only bounds the distance; such a cell is divided, and the part that may 
 """
 
 import heapq
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
 from hardwood.threat.placed_relations import ROUNDING
+from hardwood.verification.clock import Clock
 from hardwood.verification.linear_program import NO_SOLUTION, Program, Solution
 from hardwood.verification.metric import Metric
 from hardwood.verification.related_cells import LEAST_MARGIN, Cell, RowRelations
@@ -34,14 +34,14 @@ class CellSearch:
 
     relations: RowRelations
     metric: Metric
-    deadline: float = np.inf
+    clock: Clock = field(default_factory=lambda: Clock(np.inf))
     any_will_do: bool = False
 
     @classmethod
-    def for_any(cls, relations: RowRelations, deadline: float = np.inf) -> "CellSearch":
+    def for_any(cls, relations: RowRelations, clock: Clock) -> "CellSearch":
         """Return a search for any point, with little change."""
         weight = 1.0 / np.maximum(np.nan_to_num(np.abs(relations.row)), 1.0)
-        return cls(relations, Metric(1, weight), deadline, any_will_do=True)
+        return cls(relations, Metric(1, weight), clock, any_will_do=True)
 
     def __post_init__(self) -> None:
         self.row = self.relations.row
@@ -50,7 +50,7 @@ class CellSearch:
     @property
     def seconds(self) -> float:
         """How much time is left."""
-        return self.deadline - time.monotonic()
+        return self.clock.left()
 
     def find(self, cell: Cell, start: np.ndarray) -> Solution:
         """Find the nearest point, and a distance below which there is none; infinite if there is no point at all.
@@ -171,12 +171,15 @@ class CellSearch:
         may_move = cell.low[columns] < cell.high[columns]
         optional = columns[may_stay & may_move]
         weight = self.each.weight[optional]
-        search = CellSearch.for_any(self.relations, self.deadline)
+        search = CellSearch.for_any(self.relations, self.clock)
         anywhere, least = search.find(cell, start), self.each.measure(start, row)
         if anywhere.lower == np.inf or len(optional) > MOST_OPTIONAL:
             return Solution(anywhere.point, np.inf if anywhere.lower == np.inf else least)
         lower = np.inf  # of sets that were neither found to do nor not to
         for chosen in sorted(product((False, True), repeat=len(optional)), key=lambda chosen: weight @ chosen):
+            if self.clock.is_over():
+                lower = min(lower, least + float(weight @ chosen))
+                break
             pinned = optional[~np.array(chosen, dtype=bool)]
             low, high, is_open = cell.low.copy(), cell.high.copy(), cell.is_open.copy()
             low[pinned] = high[pinned] = row[pinned]

@@ -1,6 +1,7 @@
 """One row whose columns are related, and what its relations leave of a leaf or a cell."""
 
-import time
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -9,27 +10,47 @@ from hardwood.ensemble.reachable import find_parents, list_reachable
 from hardwood.threat import Reach
 from hardwood.threat.placed_relations import Linear, PlacedExpression
 from hardwood.verification import one_tree
-from hardwood.verification.linear_program import Solution
+from hardwood.verification.clock import Clock
+from hardwood.verification.linear_program import NO_SOLUTION, Solution
 from hardwood.verification.metric import Metric
 from hardwood.verification.related_cells import Cell, RowRelations
 from hardwood.verification.related_points import CellSearch
 
+# A row is given up where its related columns can be missing, or not, in more ways than this.
+MOST_CASES = 256
+
 
 class RelatedRow:
-    """A row, and what its relations leave of the leaves or cells within its reach."""
+    """A row, and what its relations leave of the leaves or cells within its reach.
+
+    Parameters
+    ----------
+    told : dict
+        The values of the columns that say which values are missing. Relations between those that are there hold.
+    """
 
     def __init__(
-        self, ensemble: TreeEnsemble, reach: Reach, row: np.ndarray, class_index: int, time_limit: float
+        self,
+        ensemble: TreeEnsemble,
+        reach: Reach,
+        row: np.ndarray,
+        class_index: int,
+        clock: Clock,
+        told: dict[int, float] | None = None,
     ) -> None:
-        self.ensemble, self.reach, self.row = ensemble, reach, row
+        assert reach.relations is not None
+        self.ensemble, self.reach, self.row, self.clock = ensemble, reach, row, clock
+        self.told = {} if told is None else told
         self.class_index = np.array([class_index])
         self.whole = np.zeros(len(row), dtype=bool) if reach.whole is None else reach.whole
         low, high = reach.box(row[None], self.class_index)
         self.box = low[0], high[0]
-        assert reach.relations is not None
-        self.relations = RowRelations(reach.relations, row, self.whole, self._read_groups())
+        missing = np.isnan(row)
+        missing[[j for j, teller in reach.relations.missing if self.told.get(teller) == 1.0]] = True
+        self.relations = RowRelations(reach.relations, row, self.whole, missing, self._read_groups())
         self.box = self.relations.limit_box(*self.box)
-        self.deadline = time.monotonic() + time_limit
+        for column, value in self.told.items():
+            self.box[0][column] = self.box[1][column] = value
 
     def _read_groups(self) -> tuple[Linear, ...]:
         """Return what one-hot groups ask of the row, as relations; columns that it cannot have as 1 are fixed."""
@@ -42,14 +63,9 @@ class RelatedRow:
         return tuple(Linear("", total, not none, True) for total, none in zip(sums, can_be_none, strict=True))
 
     @property
-    def is_exact(self) -> bool:
-        """Whether all that can become of the row is looked at: not within a budget, or where values can be hidden."""
-        return self.reach.blank is None and self.reach.fill is None and self.reach.budget is None
-
-    @property
     def seconds(self) -> float:
         """How much time is left."""
-        return self.deadline - time.monotonic()
+        return self.clock.left()
 
     def repair(self, example: np.ndarray, metric: Metric | None = None) -> Solution:
         """Find a point in the cell of an example that keeps the relations: any, or the nearest."""
@@ -81,21 +97,43 @@ class RelatedRow:
         """Return the leaves of the first tree that the row can be moved into, whatever the relations."""
         return list_reachable(self.ensemble, self.reach, self.row[None], self.class_index).leaf
 
+    def wants(self, node: np.ndarray) -> np.ndarray:
+        """Say of leaves of the first tree whether the attacker wants their class."""
+        return self.reach.wants(np.repeat(self.class_index, len(node)), self.ensemble.node_class[node])
+
     def enter(self, leaf: int, metric: Metric | None = None) -> Solution:
         """Find a point of a leaf that keeps the relations: any, or the nearest."""
         boxes, at = one_tree.find_boxes(self.ensemble), np.array([leaf])
         start = one_tree.find_nearest(boxes, at, self.row[None], self.class_index, self.reach)[0]
+        for column, value in self.told.items():
+            start[column] = value
         cell = Cell.within((boxes.low[leaf], boxes.high[leaf]), self.box, self.whole)
         return self._find(cell, start, metric)
 
     def _find(self, cell: Cell, start: np.ndarray, metric: Metric | None) -> Solution:
-        if self.seconds <= 0.0:
+        if (cell.low > cell.high).any():
+            return NO_SOLUTION
+        if self.clock.is_over():
             return Solution(None, 0.0)
         if metric is None:
-            search = CellSearch.for_any(self.relations, self.deadline)
+            search = CellSearch.for_any(self.relations, self.clock)
         else:
-            search = CellSearch(self.relations, metric, self.deadline)
+            search = CellSearch(self.relations, metric, self.clock)
         found = search.find(cell, start)
         if found.point is None or self.reach.contains(self.row[None], found.point[None], self.class_index)[0]:
             return found
         return Solution(None, found.lower)
+
+
+def list_cases(
+    ensemble: TreeEnsemble, reach: Reach, row: np.ndarray, class_index: int, clock: Clock
+) -> Iterator[RelatedRow] | None:
+    """Go through a row's cases: which of its related values are missing. None if there are too many of them."""
+    assert reach.relations is not None
+    tellers = [teller for _, teller in reach.relations.missing if teller in reach.relations.columns]
+    low, high = (end[0] for end in reach.box(row[None], np.array([class_index])))
+    values = [[value for value in (row[t], 1.0 - row[t]) if low[t] <= value <= high[t]] for t in tellers]
+    if np.prod(np.array(list(map(len, values)), dtype=np.float64)) > MOST_CASES:
+        return None
+    told = (dict(zip(tellers, case, strict=True)) for case in product(*values))
+    return (RelatedRow(ensemble, reach, row, class_index, clock, case) for case in told)

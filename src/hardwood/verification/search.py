@@ -1,11 +1,10 @@
 """Running the kernels over all rows: threads, time limits, room that grows when a row needs more."""
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,9 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.whole_numbers import find_whole
 from hardwood.threat import Reach
 from hardwood.verification.answers import SearchAnswers
-from hardwood.verification.engine import drop_unused, find_trees, make_model, make_workspace, measure_leaves
+from hardwood.verification.clock import Clock
+from hardwood.verification.engine import drop_unused, make_model, make_workspace, measure_leaves
+from hardwood.verification.rounding import Rounding, measure_rounding
 from hardwood.verification.settings import SETTINGS, SearchSettings
 
 # What rows can be moved to, in the columns that the ensemble looks at: see Task.
@@ -38,61 +39,6 @@ Box = tuple[np.ndarray, np.ndarray, np.ndarray]
 _UNKNOWN = np.array([(0, UNFINISHED, np.inf, 0.0, 0.0, 0, 0)], dtype=ROW)
 # Powers of two that distances are scaled by; larger ones would not be numbers.
 LARGEST_EXPONENT = 1000
-
-
-class Rounding(NamedTuple):
-    """What rounding can do to sums of leaf values.
-
-    Attributes
-    ----------
-    doubt : float
-        How far sums added in float64, in any order, may be from the model's own sums; 0 where every sum is exact.
-    step : float
-        A power of two that (nearly) all leaf values are multiples of, so that sums of these are, and are exact; else 0.
-    stride, offset, vote : float
-        The lead of one class over the other that such leaves add up to is `offset` plus a multiple of `stride`, and
-        that of a single one is `vote` plus one. The stride is the step, or twice as much: where each tree leads by an
-        odd number of steps, as one that votes does.
-    largest : float
-        No output is larger before the division.
-    """
-
-    doubt: float
-    step: float
-    stride: float
-    offset: float
-    vote: float
-    largest: float
-
-
-def measure_rounding(ensemble: TreeEnsemble, odd_share: float = SETTINGS.odd_share) -> Rounding:
-    """Return what rounding can do to sums of leaf values, by the standard bound on the error of summing.
-
-    Forests of pure leaves have exact sums: multiples of one power of two that are small enough. Most full-grown forests
-    have some leaves that are not pure, where rows of different classes cannot be told apart.
-    """
-    leaf = ensemble.feature < 0
-    value, base = np.abs(ensemble.value[leaf]), np.abs(ensemble.base_score)
-    largest = np.zeros(ensemble.n_trees)
-    np.maximum.at(largest, find_trees(ensemble)[leaf], value.max(axis=1))
-    total = float(largest.sum() + base.max())
-    digits = 53 if ensemble.precision == "float64" else 24
-    unit = 2.0 ** (math.floor(math.log2(max(total, 1e-300))) - digits + 6)
-    # The largest powers of two that divide leaves and base scores, in units: 0 if the unit does not divide them.
-    counts = np.concatenate([value, base[None]]) / unit
-    whole = counts == np.floor(counts)
-    bits = np.where(whole, counts, 0.0).astype(np.int64)
-    divisors = np.where(bits == 0, np.where(whole, np.iinfo(np.int64).max, 0), bits & -bits).min(axis=1)
-    common = min(int(np.quantile(divisors[:-1], odd_share, method="lower")), int(divisors[-1]))
-    step = unit * common if 0 < common < np.iinfo(np.int64).max else 0.0
-    doubt = 2.0 * (ensemble.n_trees + 2) * 0.5 * float(np.finfo(ensemble.precision).eps) * total
-    if bool((divisors > 0).all()):
-        doubt, step = 0.0, step or unit
-    lead = value[:, 0] if value.shape[1] == 1 else value[:, 1] - value[:, 0]
-    is_vote = (np.remainder(lead, 2.0 * step) == step) if step > 0.0 else np.zeros(len(lead), dtype=bool)
-    if value.shape[1] <= 2 and bool((is_vote | (divisors[:-1] < common)).all()) and is_vote.any():
-        return Rounding(doubt, step, 2.0 * step, step * (ensemble.n_trees % 2), step, total)
-    return Rounding(doubt, step, step, 0.0, 0.0, total)
 
 
 @dataclass
@@ -162,7 +108,6 @@ class RowSearch:
     ensemble: TreeEnsemble
     reach: Reach
     weight: np.ndarray
-    time_limit: float
     n_threads: int = 1
     progress: Callable[[int, int], object] | None = None
     norm: float = np.inf
@@ -175,9 +120,8 @@ class RowSearch:
         self._reach = self._prepared.narrow(self.reach)
         self._weight = self.weight[used]
         self._norm = INFINITY_NORM if self.norm == np.inf else int(self.norm)
-        # The search adds and subtracts in float64, the model perhaps in float32: each has its own rounding.
-        ratio = 1.0 if self.ensemble.precision == "float64" else 2.0**-29
-        self._rounding = 2.0 * self.doubt * ratio / (self.ensemble.n_trees + 2)
+        # What a subtraction or an addition of the search's own may lose, in float64.
+        self._per_leaf = 2.0**-51 * self.rounding.largest if self.rounding.doubt > 0.0 else 0.0
         self._stop = False  # tells threads to leave off
 
     @property
@@ -191,71 +135,57 @@ class RowSearch:
         return self._prepared.model
 
     @property
-    def doubt(self) -> float:
-        """How far sums of leaf values may be from the model's own."""
-        return self._prepared.rounding.doubt
+    def rounding(self) -> Rounding:
+        """What rounding can do to sums of leaf values."""
+        return self._prepared.rounding
 
     def bound_margin(self, bound: np.ndarray) -> np.ndarray:
         """Return what no margin of the model's own outputs is below, from bounds of another class's lead.
 
         Bounds are of sums in float64; the model adds up and divides in its own precision.
         """
-        divisor, roundoff = self.ensemble.divisor, float(np.finfo(self.ensemble.precision).eps)
-        with np.errstate(over="ignore", invalid="ignore"):  # a tiny divisor makes infinite outputs
-            lower = -(bound + self.doubt) / divisor
-            if self.doubt > 0.0 or divisor != 1.0:
-                spread = roundoff * np.abs(lower) + 2.0 * roundoff * self._prepared.rounding.largest / divisor
-                lower = np.where(lower == np.inf, lower, lower - spread)  # no other class to lead: nothing to round
-        return np.where(np.isnan(lower), -np.inf, lower)
+        return -self.rounding.bound_outputs(self.ensemble, bound)
 
     def decide(
-        self, matrix: np.ndarray, class_index: np.ndarray, box: Box | None = None, time_limit: float | None = None
+        self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock, box: Box | None = None
     ) -> SearchAnswers:
-        """Ask of every row whether the attacker can give it another class; or whether some point of its box has one.
+        """Ask of every row whether the attacker can give it another class; or whether some point of its box has one."""
+        return self._run(self.make_task(ANY, matrix, class_index, box=box), matrix, clock)
 
-        A time limit of its own takes the place of that of the search.
-        """
-        limit = self.time_limit if time_limit is None else time_limit
-        return self._run(self.make_task(ANY, matrix, class_index, box=box, time_limit=limit), matrix, limit)
-
-    def extreme(
-        self, matrix: np.ndarray, sign: int, box: Box | None = None, time_limit: float | None = None
-    ) -> SearchAnswers:
+    def extreme(self, matrix: np.ndarray, sign: int, clock: Clock, box: Box | None = None) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given, or its box has."""
         class_index = np.zeros(len(matrix), dtype=np.intp)
-        limit = self.time_limit if time_limit is None else time_limit
-        task = self.make_task(LARGEST, matrix, class_index, sign=sign, box=box, time_limit=limit)
-        return self._run(task, matrix, limit)
+        return self._run(self.make_task(LARGEST, matrix, class_index, sign=sign, box=box), matrix, clock)
 
-    def nearest(self, matrix: np.ndarray, class_index: np.ndarray, guess: float) -> SearchAnswers:
+    def nearest(self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock, guess: float) -> SearchAnswers:
         """Find the nearest example of every row; `guess` is a distance to begin with.
 
         Costs are scaled so that the guess is about 1. Where an example turns out to be so near or so far that costs
         next to its own leave the range of numbers, the row is asked about again, scaled to the example.
         """
         task = self.make_task(CHEAPEST, matrix, class_index, guess=guess)
-        answers = self._run(task, matrix)
+        answers = self._run(task, matrix, clock)
         for row in np.flatnonzero(task.each["is_extreme"]) if task.each["is_extreme"].any() else ():
             here, size = slice(row, row + 1), np.inf
             nearer = self._measure_size(matrix[here], answers.example[here])
             while 0.0 < nearer < size and not answers.interrupted:
                 size = nearer
                 task = self.make_task(CHEAPEST, matrix[here], class_index[here], guess=size)
-                again = self._run(task, matrix[here])
+                again = self._run(task, matrix[here], clock.select(here))
                 answers = answers.put(here, again)
                 is_extreme = task.each["is_extreme"][0]
                 nearer = self._measure_size(matrix[here], again.example) if is_extreme else 0.0
         return answers
 
     def find_within(
-        self, matrix: np.ndarray, class_index: np.ndarray, limit: float, box: Box | None = None
+        self, matrix: np.ndarray, class_index: np.ndarray, clock: Clock, limit: float, box: Box | None = None
     ) -> SearchAnswers:
         """Find any example that is nearer than a limit, in the norm of the search: FOUND, or there is NONE.
 
         Of the points of a box, if there is one; the row itself is among them.
         """
         task = self.make_task(CHEAPEST, matrix, class_index, guess=limit, box=box, limit=limit, any_will_do=True)
-        return self._run(task, matrix)
+        return self._run(task, matrix, clock)
 
     def _measure_size(self, row: np.ndarray, example: np.ndarray) -> float:
         """Return the largest weighted change of a row: its distance, but for a small factor."""
@@ -274,7 +204,6 @@ class RowSearch:
         guess: float = 1.0,
         sign: int = 1,
         box: Box | None = None,
-        time_limit: float | None = None,
         limit: float = math.inf,
         any_will_do: bool = False,
     ) -> Task:
@@ -287,7 +216,7 @@ class RowSearch:
         each["class_index"], each["guess"] = class_index, math.prod([guess * scale] * power)
         example = np.empty(x.shape)
         example.fill(np.nan)
-        rounding = self._prepared.rounding
+        rounding = self.rounding
         return Task(
             x=x,
             low=low,
@@ -307,18 +236,17 @@ class RowSearch:
             stride=rounding.stride,
             offset=rounding.offset,
             vote=rounding.vote,
-            rounding=self._rounding,
-            max_work=0 if (self.time_limit if time_limit is None else time_limit) == 0 else self.settings.clock_work,
+            rounding=self._per_leaf,
+            max_work=self.settings.clock_work,
             settings=self.settings,
         )
 
-    def _run(self, task: Task, matrix: np.ndarray, time_limit: float | None = None) -> SearchAnswers:
+    def _run(self, task: Task, matrix: np.ndarray, clock: Clock) -> SearchAnswers:
         """Ask about all rows of a task; `matrix` has all columns of them."""
         n_rows, done, interrupted = len(matrix), 0, False
-        limit = self.time_limit if time_limit is None else time_limit
         self._stop = False
         try:
-            for size in self._run_chunks(task, n_rows, limit):
+            for size in self._run_chunks(task, n_rows, clock):
                 done += size
                 if self.progress is not None:
                     self.progress(done, n_rows)
@@ -341,17 +269,17 @@ class RowSearch:
             example[~found] = np.nan
         return example
 
-    def _run_chunks(self, task: Task, n_rows: int, time_limit: float) -> Iterator[int]:
+    def _run_chunks(self, task: Task, n_rows: int, clock: Clock) -> Iterator[int]:
         """Run all chunks, in threads if that is worth it."""
         step = self.settings.rows_per_call
         starts = range(0, n_rows, step)
         if self.n_threads == 1 or len(starts) == 1:
             for start in starts:
-                yield self._run_chunk(task, start, min(start + step, n_rows), time_limit)
+                yield self._run_chunk(task, start, min(start + step, n_rows), clock)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             chunks = [(start, min(start + step, n_rows)) for start in starts]
-            jobs = [pool.submit(self._run_chunk, task, *chunk, time_limit) for chunk in chunks]
+            jobs = [pool.submit(self._run_chunk, task, *chunk, clock) for chunk in chunks]
             try:
                 for job in jobs:
                     yield job.result()
@@ -361,16 +289,22 @@ class RowSearch:
                     job.cancel()
                 raise
 
-    def _run_chunk(self, task: Task, first: int, last: int, time_limit: float) -> int:
-        """Work through the rows of one chunk, each by the kernels that it needs; how many there are."""
+    def _run_chunk(self, task: Task, first: int, last: int, clock: Clock) -> int:
+        """Work through the rows of one chunk, each by the kernels that it needs; how many there are.
+
+        A row that one kernel does not settle is on the clock until it is settled, or given up. A row without time is
+        given up once its box has been bounded.
+        """
         prepared, model = self._prepared, self._prepared.model
         scale, work = prepared.take_workspace(self.settings)
         begin = distances.approach_rows if task.goal == CHEAPEST else decisions.decide_rows
         has_price = task.goal == CHEAPEST and task.norm != INFINITY_NORM
-        row, rival, step, current, since = first, 0, None, -1, 0.0
+        hurried = task._replace(max_work=0)
+        row, rival, step, timed = first, 0, None, -1
         while row < last and not self._stop:
             if step == BRANCH:
-                reason, row, rival = prepared.run(branching.branch_row, model, task, row, rival, work)
+                about = hurried if clock.is_over(row) else task
+                reason, row, rival = prepared.run(branching.branch_row, model, about, row, rival, work)
             elif step == ASCEND:
                 reason = prepared.run(dual_bounds.bound_box, work, self.settings, has_price)
             elif step == WIDEN:
@@ -380,17 +314,20 @@ class RowSearch:
             if reason == CROWDED:  # the same once more, with more room
                 scale, work = prepared.enlarge(scale, work, self.settings)
                 continue
-            if reason in (UNFINISHED, WIDEN):
-                now = time.monotonic()
-                if row != current:
-                    current, since = row, now
-                if now - since >= time_limit or task.each[row]["work"] >= self.settings.row_work:
-                    row, rival, step = row + 1, 0, None
-                    continue
-            if reason in (BRANCH, ASCEND, WIDEN):
+            is_open = reason in (UNFINISHED, WIDEN)
+            if is_open and (clock.is_over(row) or task.each[row]["work"] >= self.settings.row_work):
+                row, rival, step = row + 1, 0, None
+            elif reason == ASCEND and clock.is_over(row):
+                step = BRANCH  # without multipliers, which take long: all it does is to note what is known
+            elif reason in (BRANCH, ASCEND, WIDEN):
                 step = reason
             else:
                 step = BRANCH if reason == UNFINISHED or step == ASCEND else None
+            if timed >= 0 and timed != row:
+                clock.end(timed)
+                timed = -1
+            if step is not None and timed < 0 and clock.begin(row):
+                timed = row
         prepared.spare.append((scale, work))
         return last - first
 

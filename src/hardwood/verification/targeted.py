@@ -1,4 +1,4 @@
-"""The layer for attackers who want certain classes: a row is lost only where the model gives it one of these.
+"""Attackers who want certain classes: a row is lost only where the model gives it one of these.
 
 Rows are asked about class by class. Of one tree it is known what every leaf says, so it is asked as a tree of two
 classes, those that are wanted and all others. Of several trees each wanted class is asked about against the row's own:
@@ -6,10 +6,9 @@ if it cannot get ahead of that, it is not given to the row. If it can, but a thi
 both in the example that is found, the mixed-integer solver is asked for one where the wanted class beats all others.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,103 +16,64 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.whole_numbers import round_thresholds
 from hardwood.threat import Reach
 from hardwood.threat.priced_reach import PricedReach
-from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers, measure_margin
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED, Answers
+from hardwood.verification.asked import Ask, Asked, Decide, Extreme, Nearest
 from hardwood.verification.distance import measure
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 
-AnyReach = Reach | PricedReach
-# Asks about rows of one ensemble without targets: (ensemble, matrix, class_index, reach) -> Answers.
-Ask = Callable[[TreeEnsemble, np.ndarray, np.ndarray, AnyReach], Answers]
 
+def serve_targets(asked: Asked, ask: Ask) -> Answers | None:
+    """Ask about the rows of each class whether they can be given a class that the attacker wants.
 
-def decide(
-    ask: Ask, ensemble: TreeEnsemble, matrix: np.ndarray, class_index: np.ndarray, reach: AnyReach, settings: Any
-) -> Answers:
-    """Ask of every row whether the attacker can give it a class that he wants; bounds are of the smallest margin.
-
-    The margin is that of the best class he does not want over the best he does.
+    The search behind attack rules asks about boxes, and each of these is such a question itself.
     """
-    output = ensemble.output(matrix)
-    wrong = ensemble.choose(output) != class_index
-    margin = measure_margin(ensemble, output, class_index)
-    status, example = np.where(wrong, FOUND, NONE), np.where(wrong[:, None], matrix, np.nan)
-    answers = Answers(status, np.where(wrong, -np.inf, margin), margin, example)
-    for k, rows in _list_classes(class_index, ~wrong, reach):
-        wanted = _read_targets(reach)[k]
-        own = ensemble.output(matrix[rows])
-        answers.upper[rows] = own[:, ~wanted].max(axis=1) - own[:, wanted].max(axis=1)
+    reach, ensemble = asked.reach, asked.ensemble
+    if reach.targets is None or isinstance(asked.goal, Extreme):
+        return None
+    if isinstance(reach, PricedReach) and ensemble.n_trees > 1:
+        return None
+    wrong = asked.find_wrong(ensemble.decide(asked.matrix))
+    answers = Answers.unknown(asked.matrix)
+    # A row of a class that does not attack keeps its margin; the door knows that, and of a wrong row as well.
+    answers.status[:] = np.where(wrong, FOUND, NONE)
+    answers.example[wrong] = asked.matrix[wrong]
+    if isinstance(asked.goal, Nearest):
+        answers.lower[:] = answers.upper[:] = np.where(wrong, 0.0, np.inf)
+    else:
+        answers.lower[~wrong] = np.inf
+    for own, rows in _list_classes(asked, ~wrong):
+        part = asked.select(rows).silent()
+        wanted = reach.targets[own]
         if ensemble.n_trees == 1:
-            part = ask(_merge(ensemble, wanted), matrix[rows], np.zeros(len(rows), dtype=np.intp), _free(reach))
+            index = np.zeros(len(rows), dtype=np.intp)
+            merged = part._replace(ensemble=_merge(ensemble, wanted), class_index=index, reach=_free(reach))
+            answers = answers.put(rows, ask(merged._replace(are_moved=False)))
+        elif isinstance(asked.goal, Decide):
+            answers = answers.put(rows, _decide_several(part, ask, own, wanted))
         else:
-            part = _decide_several(ask, ensemble, matrix[rows], k, wanted, reach, settings)
-        _put(answers, rows, part)
-        answers = answers._replace(interrupted=answers.interrupted or part.interrupted)
-    found = answers.status == FOUND
-    moved = found & ~wrong
-    if moved.any():
-        given = ensemble.output(answers.example[moved])
-        for i, values in zip(np.flatnonzero(moved), given, strict=True):
-            wanted = _read_targets(reach)[class_index[i]]
-            answers.upper[i] = min(answers.upper[i], float(values[~wanted].max()) - float(values[wanted].max()))
-    if settings.progress is not None:
-        settings.progress(len(matrix), len(matrix))
-    return answers._replace(lower=np.minimum(answers.lower, answers.upper))
-
-
-def nearest(
-    ask: Ask,
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    class_index: np.ndarray,
-    reach: AnyReach,
-    norm: float,
-    weight: np.ndarray,
-    settings: Any,
-) -> Answers:
-    """Find the nearest example of every row that is given a class that the attacker wants."""
-    wrong = ensemble.decide(matrix) != class_index
-    distance = np.where(wrong, 0.0, np.inf)
-    status, example = np.where(wrong, FOUND, NONE), np.where(wrong[:, None], matrix, np.nan)
-    answers = Answers(status, distance.copy(), distance, example)
-    for k, rows in _list_classes(class_index, ~wrong, reach):
-        wanted = _read_targets(reach)[k]
-        if ensemble.n_trees == 1:
-            part = ask(_merge(ensemble, wanted), matrix[rows], np.zeros(len(rows), dtype=np.intp), _free(reach))
-        else:
-            solve = partial(_ask_solver_nearest, ensemble, k, wanted, reach, settings, norm, weight)
-            part = _approach_several(ask, ensemble, matrix[rows], k, wanted, reach, solve, settings)
-        _put(answers, rows, part)
-        answers = answers._replace(interrupted=answers.interrupted or part.interrupted)
-    if settings.progress is not None:
-        settings.progress(len(matrix), len(matrix))
+            answers = answers.put(rows, _approach_several(part, ask, own, wanted))
+    if asked.settings.progress is not None:
+        asked.settings.progress(len(asked.matrix), len(asked.matrix))
     return answers
 
 
-def _list_classes(class_index: np.ndarray, asked: np.ndarray, reach: AnyReach) -> list[tuple[int, np.ndarray]]:
-    """Return the classes that attack, with the rows of each that are asked about."""
-    attacks = _read_targets(reach).any(axis=1)
-    found = [(k, np.flatnonzero(asked & (class_index == k))) for k in np.flatnonzero(attacks).tolist()]
-    return [(k, rows) for k, rows in found if len(rows)]
+def _list_classes(asked: Asked, is_open: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Go through the classes that attack, with the rows of each that are asked about."""
+    assert asked.reach.targets is not None
+    for own in np.flatnonzero(asked.reach.targets.any(axis=1)).tolist():
+        rows = np.flatnonzero(is_open & (asked.class_index == own))
+        if len(rows):
+            yield own, rows
 
 
-def _read_targets(reach: AnyReach) -> np.ndarray:
-    assert reach.targets is not None
-    return reach.targets
-
-
-def _free(reach: AnyReach) -> AnyReach:
+def _free(reach: Reach | PricedReach) -> Reach | PricedReach:
     """Return what the attacker may do to rows of one class that attacks, if he is asked for two classes."""
     if isinstance(reach, PricedReach):
         free = _free(reach.free)
         assert isinstance(free, Reach)
         return replace(reach, free=free)
     return replace(reach, targets=None, attacks=np.ones(2, dtype=bool))
-
-
-def _put(answers: Answers, rows: np.ndarray, part: Answers) -> None:
-    answers.status[rows], answers.example[rows] = part.status, part.example
-    answers.lower[rows], answers.upper[rows] = part.lower, part.upper
 
 
 def _merge(tree: TreeEnsemble, wanted: np.ndarray) -> TreeEnsemble:
@@ -155,20 +115,28 @@ def _make_pair(ensemble: TreeEnsemble, both: list[int]) -> TreeEnsemble:
     )
 
 
-def _decide_several(
-    ask: Ask, ensemble: TreeEnsemble, matrix: np.ndarray, own: int, wanted: np.ndarray, reach: AnyReach, settings: Any
-) -> Answers:
-    n_rows = len(matrix)
-    status, lower, upper = np.full(n_rows, NONE), np.full(n_rows, np.inf), np.full(n_rows, np.inf)
-    answers = Answers(status, lower, upper, np.full_like(matrix, np.nan))
-    passed_over = np.zeros(n_rows, dtype=bool)  # rows whose example is given a third class
-    for rival in np.flatnonzero(wanted).tolist():
+def _ask_pair(asked: Asked, ask: Ask, own: int, rival: int) -> Answers:
+    """Ask whether one class can get ahead of the rows' own, whatever becomes of the others."""
+    index = np.full(len(asked.matrix), int(rival < own))
+    pair = asked._replace(ensemble=_pair(asked.ensemble, own, rival), class_index=index, reach=_free(asked.reach))
+    return ask(pair._replace(are_moved=False))
+
+
+def _decide_several(asked: Asked, ask: Ask, own: int, wanted: np.ndarray) -> Answers:
+    """Ask about rows of one class, which several trees get right, one wanted class after the other."""
+    ensemble, rivals = asked.ensemble, np.flatnonzero(wanted).tolist()
+    answers = Answers.unknown(asked.matrix, lower=np.inf)
+    status = answers.status
+    status[:] = NONE
+    passed_over = np.zeros(len(status), dtype=bool)  # rows whose example is given a third class
+    for k, rival in enumerate(rivals):
         rows = np.flatnonzero(status != FOUND)
         if not len(rows) or answers.interrupted:
             break
-        index = np.full(len(rows), int(rival < own))
-        part = ask(_pair(ensemble, own, rival), matrix[rows], index, _free(reach))
-        lower[rows] = np.minimum(lower[rows], part.lower)
+        # Each of those that are left, the solver among them, may take as long as the others.
+        some = asked.select(rows)
+        part = _ask_pair(some._replace(clock=some.clock.share(1.0 / (len(rivals) - k + 1))), ask, own, rival)
+        answers.lower[rows] = np.minimum(answers.lower[rows], part.lower)
         found = part.status == FOUND
         works = found.copy()
         works[found] = wanted[ensemble.decide(part.example[found])]
@@ -179,76 +147,54 @@ def _decide_several(
         answers = answers._replace(interrupted=part.interrupted)
     rows = np.flatnonzero(passed_over & (status != FOUND))
     status[rows] = UNFINISHED
-    rows = _keep_solvable(rows, matrix, reach)
     if len(rows) and not answers.interrupted:
-        said = _make_milp(ensemble, wanted, reach, settings).decide(matrix[rows], np.full(len(rows), own))
+        some = asked.select(rows)
+        said = _make_milp(some, wanted).decide(some.matrix, np.full(len(rows), own), some.clock)
         status[rows], answers.example[rows] = said.status, said.example
         answers = answers._replace(interrupted=said.interrupted)
-    lower[:] = np.where(status == NONE, np.maximum(lower, 0.0), lower)
     return answers
 
 
-def _approach_several(
-    ask: Ask,
-    ensemble: TreeEnsemble,
-    matrix: np.ndarray,
-    own: int,
-    wanted: np.ndarray,
-    reach: AnyReach,
-    solve: Callable[[np.ndarray], Answers],
-    settings: Any,
-) -> Answers:
-    n_rows = len(matrix)
-    lower, upper, example = np.full(n_rows, np.inf), np.full(n_rows, np.inf), np.full_like(matrix, np.nan)
-    interrupted = False
-    for rival in np.flatnonzero(wanted).tolist():
-        index = np.full(n_rows, int(rival < own))
-        part = ask(_pair(ensemble, own, rival), matrix, index, _free(reach))
-        lower, interrupted = np.minimum(lower, part.lower), interrupted or part.interrupted
+def _approach_several(asked: Asked, ask: Ask, own: int, wanted: np.ndarray) -> Answers:
+    """Find the nearest examples of rows of one class, which several trees get right."""
+    ensemble, rivals = asked.ensemble, np.flatnonzero(wanted).tolist()
+    answers = Answers.unknown(asked.matrix, lower=np.inf)
+    _, lower, upper, example = answers[:4]
+    for k, rival in enumerate(rivals):
+        hurried = asked._replace(clock=asked.clock.share(1.0 / (len(rivals) - k + 1)))
+        part = _ask_pair(hurried, ask, own, rival)
+        lower[:] = np.minimum(lower, part.lower)
+        answers = answers._replace(interrupted=answers.interrupted or part.interrupted)
         found = np.flatnonzero((part.status == FOUND) & (part.upper < upper))
         nearer = found[wanted[ensemble.decide(part.example[found])]] if len(found) else found
         upper[nearer], example[nearer] = part.upper[nearer], part.example[nearer]
-    rows = _keep_solvable(np.flatnonzero(lower < upper), matrix, reach)
-    if len(rows) and not interrupted:
-        said = solve(matrix[rows])
+    rows = np.flatnonzero(lower < upper)
+    if len(rows) and not answers.interrupted:
+        said = _solve_nearest(asked.select(rows), own, wanted)
         nearer = said.upper < upper[rows]
         upper[rows[nearer]], example[rows[nearer]] = said.upper[nearer], said.example[nearer]
         lower[rows] = np.maximum(lower[rows], said.lower)
-        interrupted = said.interrupted
-    status = np.select([upper < np.inf, lower == np.inf], [FOUND, NONE], UNFINISHED)
-    return Answers(status, np.minimum(lower, upper), upper, example, interrupted)
+        answers = answers._replace(interrupted=said.interrupted)
+    answers.status[:] = np.select([upper < np.inf, lower == np.inf], [FOUND, NONE], UNFINISHED)
+    lower[:] = np.minimum(lower, upper)
+    return answers
 
 
-def _keep_solvable(rows: np.ndarray, matrix: np.ndarray, reach: AnyReach) -> np.ndarray:
-    """Return those of some rows that the solver understands: complete ones, of attackers who move values."""
-    if isinstance(reach, PricedReach):
-        return rows[:0]
-    if any(part is not None for part in (reach.groups, reach.relations, reach.blank, reach.fill)):
-        return rows[:0]
-    return rows[~np.isnan(matrix[rows]).any(axis=1)]
-
-
-def _make_milp(ensemble: TreeEnsemble, wanted: np.ndarray, reach: AnyReach, settings: Any) -> Milp:
-    assert isinstance(reach, Reach)
+def _make_milp(asked: Asked, wanted: np.ndarray) -> Milp:
+    reach = asked.reach
+    assert isinstance(reach, Reach)  # without groups, relations, or anything that is hidden: these have been dealt with
     everybody = replace(reach, targets=None, attacks=np.ones(len(wanted), dtype=bool))
-    numbers = replace(ensemble, schema=replace(ensemble.schema, accepts_missing=False))
-    numbers = round_thresholds(numbers, reach.whole)
-    return Milp(numbers, everybody, settings.time_limit, settings.n_threads, None, wanted)
+    numbers = replace(asked.ensemble, schema=replace(asked.ensemble.schema, accepts_missing=False))
+    return Milp(round_thresholds(numbers, reach.whole), everybody, asked.settings.n_threads, None, wanted)
 
 
-def _ask_solver_nearest(
-    ensemble: TreeEnsemble,
-    own: int,
-    wanted: np.ndarray,
-    reach: AnyReach,
-    settings: Any,
-    norm: float,
-    weight: np.ndarray,
-    matrix: np.ndarray,
-) -> Answers:
+def _solve_nearest(asked: Asked, own: int, wanted: np.ndarray) -> Answers:
     """Find the nearest points where a wanted class beats all others, by the solver."""
-    milp = _make_milp(ensemble, wanted, reach, settings)
-    said = ask_nearest(milp, norm, weight, matrix, np.full(len(matrix), own))
-    upper, found = np.full(len(matrix), np.inf), said.status == FOUND
-    upper[found] = measure(said.example[found], matrix[found], ensemble.schema, norm, weight)
+    goal = asked.goal
+    assert isinstance(goal, Nearest)
+    milp = _make_milp(asked, wanted)
+    about = asked.matrix, np.full(len(asked.matrix), own), asked.clock
+    said = ask_nearest(milp, goal.norm, goal.weight, *about)
+    upper, found = np.full(len(asked.matrix), np.inf), said.status == FOUND
+    upper[found] = measure(said.example[found], asked.matrix[found], asked.ensemble.schema, goal.norm, goal.weight)
     return Answers(said.status, said.certified, upper, said.example, said.interrupted)

@@ -290,9 +290,13 @@ def _ascend_axis(search, axis, bound, error):
 
 @part
 def _find_error(search, level):
-    """More than rounding can make of a bound: no longer are sums those of leaf values, that may have been exact."""
+    """More than rounding can make of a bound: no longer are sums those of leaf values, that may have been exact.
+
+    A share of the largest number, and a little more: shares of denormal numbers are off by as much as these are.
+    """
     dual, n_axes = search.dual[0], search.axes.shape[0]
-    return 2.0**-50 * (dual.n_intervals + n_axes) * (search.levels[level].n_trees + 1) * (n_axes + 1) * dual.largest
+    n_sums = (dual.n_intervals + n_axes) * (search.levels[level].n_trees + 1) * (n_axes + 1)
+    return 2.0**-50 * n_sums * (dual.largest + 2.0**-1000)
 
 
 @inner
