@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
@@ -70,7 +70,6 @@ def check_against_oracle(
 
 
 class TestAgainstBruteForce:
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS), st.booleans())
     def test_every_leaf_tried(self, seed: int, norm: float, weighted: bool) -> None:
         """Random trees with contradictions and ties, every form of threat, rows at the thresholds and beside them."""
@@ -90,7 +89,6 @@ class TestAgainstBruteForce:
         weight = generator.choice([0.0, 0.5, 1.0, 3.0], schema.n_features).tolist()
         check_against_oracle(tree, rows, label, threat, norm, weight if weighted else None)
 
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_no_threat_means_anywhere(self, seed: int, norm: float) -> None:
         generator = np.random.default_rng(seed)
@@ -332,7 +330,6 @@ class TestLabels:
 
 
 class TestMonotone:
-    @settings(max_examples=40)
     @given(SEEDS)
     def test_a_larger_threat_finds_more_and_nothing_farther(self, seed: int) -> None:
         generator = np.random.default_rng(seed)

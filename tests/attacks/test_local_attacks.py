@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
@@ -41,7 +41,6 @@ def forest() -> tuple[RandomForestClassifier, np.ndarray, np.ndarray]:
 
 
 class TestCoordinate:
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_same_as_trying_every_value(self, seed: int) -> None:
         trees, rows, label, threat = exact_case(seed)
@@ -77,7 +76,6 @@ class TestCoordinate:
 
 
 class TestLowest:
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_no_single_change_lowers_the_margin(self, seed: int) -> None:
         trees, rows, label, threat = exact_case(seed)
@@ -106,7 +104,6 @@ class TestLowest:
 
 
 class TestHeuristic:
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_examples_are_examples_and_never_too_near(self, seed: int, norm: float) -> None:
         """`attack` checks reach and class by itself; the distance is held against every cell in reach."""

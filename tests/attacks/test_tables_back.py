@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -181,7 +181,6 @@ class TestTypes:
         assert witness.dtypes.tolist() == X.dtypes.tolist()
         assert model.predict(witness).tolist() == [1.0, 0.0]
 
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32 - 1), st.sampled_from(["pandas", "nullable", "polars"]))
     def test_every_example_remains_one(self, seed: int, kind: str) -> None:
         """Predicted again on the table that came back, and within reach of the one that was given."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 
@@ -167,7 +167,6 @@ def as_float32(number: float) -> float:
 class TestStrictCutoffs:
     """`float32(x) < t` and `x <= cutoff(t)` are the same question for every float64 x."""
 
-    @settings(max_examples=60)
     @given(st.floats(-3.5e38, 3.5e38))
     @example(0.0)
     @example(-0.0)
@@ -195,7 +194,6 @@ class TestStrictCutoffs:
 class TestCut:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @given(at=st.floats(-0.9, 0.9))
-    @settings(max_examples=50)
     def test_between_two_floats(self, dtype: Any, at: float) -> None:
         cut = find_cut(lambda x: bool(x > dtype(at)), dtype)
         assert cut == dtype(at)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sameness import (
     assert_predicts,
@@ -200,7 +200,6 @@ def test_float32_members_of_one_against_the_rest() -> None:
         as_ensemble(model)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     values=st.lists(st.floats(-1e36, 1e36), min_size=4, max_size=12, unique=True),
     labels=st.lists(st.integers(0, 2), min_size=12, max_size=12),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import (
@@ -50,7 +50,6 @@ class TestCutoffs:
         values = np.array([cutoff, *near, 0.0, -0.0, threshold / 2, LARGEST, -LARGEST])
         assert ((as_float32(values) <= threshold) == (values <= cutoff)).all()
 
-    @settings(max_examples=60)
     @given(st.floats(-3.4e38, 3.4e38))
     @example(0.0)
     @example(-0.0)
@@ -70,7 +69,6 @@ class TestCutoffs:
     def test_any_threshold(self, threshold: float) -> None:
         self.check(threshold)
 
-    @settings(max_examples=60)
     @given(st.floats(-LARGEST, LARGEST, width=32), st.integers(-2, 2))
     def test_thresholds_beside_float32_numbers_and_halfway(self, value: float, steps: int) -> None:
         above = float(np.nextafter(np.float32(value), np.float32(LARGEST)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sameness import (
     assert_attacks_fool,
@@ -379,7 +379,6 @@ class TestRefused:
                 as_ensemble(kind())
 
 
-@settings(max_examples=40)
 @given(
     values=st.lists(st.floats(-1e300, 1e300), min_size=6, max_size=14, unique=True),
     labels=st.lists(st.integers(0, 3), min_size=14, max_size=14),

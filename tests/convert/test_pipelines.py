@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sameness import assert_predicts, assert_survives_json, hugging_rows, make_table, make_target, with_missing
 from sklearn.compose import ColumnTransformer, make_column_transformer
@@ -296,7 +296,6 @@ def test_thresholds_outside_of_a_clipped_range() -> None:
             assert as_ensemble(model).predict(rows).tolist() == model.predict(rows).tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(shift=st.floats(-1e6, 1e6), scale=st.floats(1e-6, 1e6), bound=st.floats(-1e9, 1e9), clip=st.booleans())
 @example(shift=0.0, scale=1e-6, bound=1e9, clip=False)
 @example(shift=0.1, scale=0.3, bound=0.0, clip=True)
@@ -313,7 +312,6 @@ def test_the_largest_number_not_above(shift: float, scale: float, bound: float, 
         assert x == LARGEST or function(np.array([np.nextafter(x, np.inf)]))[0] > bound
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     values=st.lists(st.floats(-1e30, 1e30), min_size=4, max_size=12, unique=True),
     labels=st.lists(st.integers(0, 2), min_size=12, max_size=12),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sameness import (
     assert_predicts,
@@ -352,7 +352,6 @@ class TestRefused:
             as_ensemble(Contrary(3).fit(self.X, [0, 0, 1, 1]))
 
 
-@settings(max_examples=40)
 @given(
     values=st.lists(st.floats(-1e36, 1e36), min_size=3, max_size=12, unique=True),
     labels=st.lists(st.integers(0, 2), min_size=12, max_size=12),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sameness import (
     assert_attacks_fool,
@@ -465,7 +465,6 @@ class TestRefused:
             as_ensemble(train({}, X, make_target(X, 0), n_rounds=0))
 
 
-@settings(max_examples=40)
 @given(
     values=st.lists(st.floats(-(2.0**127), 2.0**127, width=32), min_size=4, max_size=12, unique=True),
     labels=st.lists(st.booleans(), min_size=12, max_size=12),

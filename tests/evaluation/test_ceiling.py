@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -67,7 +67,6 @@ def find_one(rows: np.ndarray, label: np.ndarray, reach: Reach, **options: Any) 
 
 
 class TestExact:
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     def test_with_two_classes_it_is_what_the_best_classifier_gets(self, seed: int) -> None:
         rows, label, schema, threat = random_table(seed, 2)
@@ -75,7 +74,6 @@ class TestExact:
         best = conflicts.best_possible(rows, label, reach) / len(rows)
         assert find_one(rows, label, reach) == (best, best)
 
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32), st.sampled_from([2, 3, 5]))
     def test_larger_tables_against_a_plain_matching(self, seed: int, n_classes: int) -> None:
         """With trees of boxes of several levels, and paths of several steps."""
@@ -84,7 +82,6 @@ class TestExact:
         bound = conflicts.matching_bound(rows, label, reach) / len(rows)
         assert find_one(rows, label, reach) == (bound, bound)
 
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32), st.sampled_from([3, 4]))
     def test_with_more_classes_it_is_a_bound(self, seed: int, n_classes: int) -> None:
         rows, label, schema, threat = random_table(seed, n_classes)
@@ -136,7 +133,6 @@ class TestExact:
 
 
 class TestIntervals:
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.integers(0, 12), st.sampled_from([1, 7, 40]))
     def test_wherever_the_work_stops_the_ceiling_is_between(
         self, seed: int, n_classes: int, steps: int, step: int

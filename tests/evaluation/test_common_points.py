@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, ThreatModel, evaluate
@@ -37,7 +37,6 @@ def list_reachable(matrix: np.ndarray, label: np.ndarray, reach: Reach, threat: 
     return np.array(rows)
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6))
 def test_all_points_are_tried(seed: int) -> None:
     """Of whole numbers and categories there are few points, so that it is known which rows can meet."""

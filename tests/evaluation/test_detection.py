@@ -70,7 +70,6 @@ def test_same_as_trying_everything(name: str, positive: str, attacking: list[str
     assert report.adversarial_roc_auc.is_exact or name in ("forest", "boosting")
     assert report.adversarial_roc_auc.lower <= report.adversarial_roc_auc.upper + 1e-12
     cut = 0.5 if threshold is None else threshold
-    assert not np.isclose(np.concatenate([natural, worst]), cut, atol=1e-9).any() or name in ("our tree", "tree")
     for epsilon, scores in ((0.0, natural), (1.0, worst)):
         # A tie goes to the first class.
         alarm = scores >= cut if positive == "ham" else scores > cut

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -32,7 +32,6 @@ def test_without_ties_the_tests_are_those_of_scipy(seed: int) -> None:
     assert found.p_values[least] == pytest.approx(min(1.0, len(raw) * raw[least]))
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=8))
 def test_wilcoxon_with_ties_is_the_share_of_signs(numbers: list[int]) -> None:
     """The p-value is the share of all ways to sign the differences that are at least as lopsided, zeros left out."""

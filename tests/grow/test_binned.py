@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
@@ -72,7 +72,6 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, draw(st.none() | weight)
 
 
-@settings(max_examples=60)
 @given(problems())
 def test_bins_for_all_ends_are_the_exact_tree(problem: tuple) -> None:
     assert_same_tree(*grow_both(*problem))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import (
@@ -140,7 +140,6 @@ def thresholds_of(table: CodedTable) -> list[np.ndarray]:
     return [columns.thresholds[j, : n - 1] for j, n in enumerate(columns.n_codes.tolist())]
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.2]))
 def test_every_split_is_the_best(seed: int, movable: bool, hidden: bool, min_weight: float) -> None:
     """Numbers and fixed categories: no split of any node is better. With categories that move, it is what it claims.
@@ -214,7 +213,6 @@ def build(X: np.ndarray, y: np.ndarray, reach: Reach, schema: Schema, seed: int,
     return sums, harvest(boosting.finish(interrupted=False), block.plan, problem)
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([1, 2, 3]), st.booleans())
 def test_certified_sums_are_those_of_enumeration(
     seed: int, movable: bool, hidden: bool, n_classes: int, sampled: bool
@@ -245,7 +243,6 @@ def test_certified_sums_are_those_of_enumeration(
         assert (margin <= expected).all() or (margin - expected).max() < 1e-12
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_ordered_certificates_are_exact(seed: int) -> None:
     """All splits of a feature that can be moved have one direction: one point is the worst for all trees."""
@@ -257,7 +254,6 @@ def test_ordered_certificates_are_exact(seed: int) -> None:
         assert output.max() == pytest.approx(sums.high[i, 0], abs=1e-9)
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_verified_exactly_with_categories_and_missing_values(seed: int, movable: bool) -> None:
     """What verify and attack say of a boosted model is what enumeration says; certificates are never wrong."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
@@ -57,7 +57,6 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, weight
 
 
-@settings(max_examples=60)
 @given(problems())
 def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
     """All partitions of all features in all nodes, also where ancestors have closed some categories."""
@@ -82,7 +81,6 @@ def test_the_best_partition_among_those_that_leave_enough_rows(seed: int) -> Non
     check_fit(RobustTreeClassifier(categorical_features=[0], max_depth=3, **limits), X, y)
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_small_leaves_are_passed_over(data: st.DataObject) -> None:
     n_categories, n = 5, 14

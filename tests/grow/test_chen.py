@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import RobustTreeClassifier, adversarial_accuracy
@@ -42,7 +42,6 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, y, draw(st.none() | weight) if attacker == "chen" else None
 
 
-@settings(max_examples=60)
 @given(problems())
 def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
     check_chen(*problem)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_binned import CRITERIA, assert_same_tree, make_table, problems
 
@@ -53,7 +53,6 @@ def grow(
     return tree
 
 
-@settings(max_examples=60)
 @given(problems())
 def test_two_classes_are_the_exact_tree(problem: tuple) -> None:
     model, X, y, weight = problem
@@ -110,7 +109,6 @@ def samples_of(model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, weight
     return many_classes.make_samples(X, label, row_weight, reach, model.rho, len(classes))
 
 
-@settings(max_examples=30, deadline=None)
 @given(many_class_problems())
 def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     """By bisection over the attacker's answers; and the children hold what the attacker sends there."""

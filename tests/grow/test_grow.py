@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -15,7 +15,6 @@ from hardwood.table import Schema
 from reference.growing import check_fit, check_weights, samples_of
 from strategies import arrays
 
-many_examples = settings(max_examples=60)
 CRITERIA = ["gini", "entropy", "error"]
 
 
@@ -49,7 +48,6 @@ def problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray, np.ndar
     return model, X, draw(labels(n)), draw(st.none() | weight)
 
 
-@many_examples
 @given(problems())
 def test_every_node_is_the_best_it_can_be(problem: tuple) -> None:
     model, X, y, sample_weight = problem
@@ -84,7 +82,6 @@ def test_every_node_is_the_best_it_can_be_in_larger_tables(parameters: dict[str,
 FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 0.2, 0.3, 7.0, 7.1, 7.2])
 
 
-@many_examples
 @given(st.data())
 def test_rows_go_where_growing_sent_them(data: st.DataObject) -> None:
     """On any floats at all, the weights in the tree are those of rows compared with its thresholds one by one."""
@@ -137,7 +134,6 @@ def natural_problems(draw: st.DrawFn) -> tuple[RobustTreeClassifier, np.ndarray,
     return model, X, draw(labels(n)), draw(st.none() | weight)
 
 
-@many_examples
 @given(natural_problems())
 def test_without_a_threat_every_split_is_as_good_as_that_of_scikit_learn(problem: tuple) -> None:
     """The impurity decrease is compared, not the split: there are ties."""

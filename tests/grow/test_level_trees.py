@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import RobustForestClassifier, RobustTreeClassifier
@@ -171,7 +171,6 @@ def problems(draw: st.DrawFn) -> tuple:
     return model, X, y, weight
 
 
-@settings(max_examples=60)
 @given(problems(), st.integers(1, 8), st.integers(0, 99))
 def test_trees_do_not_depend_on_the_cut(problem: tuple, n_blocks: int, seed: int) -> None:
     table = Table(*problem)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_binned import CRITERIA
 
@@ -64,7 +64,6 @@ def _moves(labels: tuple[str, ...]) -> st.SearchStrategy:
     return st.sampled_from([None, "<>"]) | st.dictionaries(st.sampled_from(labels), some, min_size=1)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     model, X, y, weight, schema = problem
@@ -233,7 +232,6 @@ class TestCategories:
 
 
 class TestMonotone:
-    @settings(max_examples=60, deadline=None)
     @given(problems(), st.lists(st.sampled_from([-1, 0, 1, 1]), min_size=3, max_size=3))
     def test_every_split_is_the_best_that_keeps_the_order(self, problem: tuple, directions: list[int]) -> None:
         """For Gini impurity, whose answer of the attacker is one; with missing values that nobody blanks or fills."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
@@ -39,14 +39,12 @@ def draw_table(seed: int, n_rows: int, n_features: int = 2) -> tuple[np.ndarray,
     return X, np.round(y, 1) if generator.random() < 0.3 else y
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.integers(2, 24), st.sampled_from(CRITERIA), st.sampled_from([0.0, 0.05, 0.1, 0.3]))
 def test_every_split_is_the_best_there_is(seed: int, n_rows: int, criterion: str, epsilon: float) -> None:
     X, y = draw_table(seed, n_rows)
     check_fit(grow(epsilon, criterion=criterion, max_depth=4), X, y)
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.integers(2, 14), st.sampled_from(CRITERIA), st.sampled_from([0.25, 0.5, 1.0]))
 def test_weights_and_shares_of_attackers(seed: int, n_rows: int, criterion: str, rho: float) -> None:
     X, y = draw_table(seed, n_rows)
@@ -160,7 +158,6 @@ def same_tree(first: Regressor, second: Regressor) -> None:
     np.testing.assert_allclose(first.ensemble_.value, second.ensemble_.value, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40)
 @given(SEEDS, st.sampled_from(CRITERIA))
 def test_order_of_rows_and_units_do_not_matter(seed: int, criterion: str) -> None:
     X, y = draw_table(seed, 40)
@@ -174,7 +171,6 @@ def test_order_of_rows_and_units_do_not_matter(seed: int, criterion: str) -> Non
     np.testing.assert_allclose(larger.ensemble_.value / 1024.0, model.ensemble_.value, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40)
 @given(SEEDS, st.sampled_from(CRITERIA))
 def test_weights_are_repeated_rows(seed: int, criterion: str) -> None:
     X, y = draw_table(seed, 20)
@@ -220,7 +216,6 @@ def test_thresholds_lie_between_ends_of_reach() -> None:
 
 
 class TestBins:
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(2, 40), st.sampled_from([0.0, 0.05, 0.2]), st.sampled_from([1.0, 0.4]))
     def test_with_bins_for_all_ends_it_is_the_exact_tree(
         self, seed: int, n_rows: int, epsilon: float, rho: float
@@ -271,7 +266,6 @@ class TestBins:
 
 
 class TestMissing:
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(2, 24), st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([1.0, 0.5]))
     def test_every_split_is_the_best_there_is(self, seed: int, n_rows: int, epsilon: float, rho: float) -> None:
         """With missing values on either side, and of those that part them from the others."""
@@ -324,7 +318,6 @@ class TestCategories:
         town = pd.Categorical(labels, categories=["A", "B", "C", "D"])
         return pd.DataFrame({"town": town, "x": X[:, 0]}), y
 
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(2, 20), st.sampled_from([0.0, 0.1]), st.sampled_from([1.0, 0.5]))
     def test_sets_that_nobody_can_change_are_the_best_there_are(
         self, seed: int, n_rows: int, epsilon: float, rho: float
@@ -332,7 +325,6 @@ class TestCategories:
         frame, y = self.draw(seed, n_rows)
         check_fit(grow({"x": epsilon}, rho=rho, max_depth=3, max_bins="exact"), frame, y)
 
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(2, 20), st.sampled_from([1.0, 0.5]))
     def test_sets_that_can_be_changed(self, seed: int, n_rows: int, rho: float) -> None:
         """Every split gains what the oracle says it gains, and rows go down as the attacker sends them."""

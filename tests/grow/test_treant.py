@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_checks import find_faulty_checks
+from examples import some_examples
 from hardwood import AttackRule, RobustTreeClassifier, ThreatModel, TreantClassifier, adversarial_accuracy
 from hardwood._kernels.grow import treant as kernels
 from hardwood.table import Schema
@@ -56,7 +57,6 @@ def test_scikit_learn(estimator: Any, check: Any) -> None:
 
 class TestSplits:
     @given(SEEDS, st.sampled_from(["squared", "log"]))
-    @settings(max_examples=60)
     def test_the_closed_form(self, seed: int, kind: str) -> None:
         """No pair of values on a fine grid is better, and the loss is what an attacker would make of these values."""
         generator = np.random.default_rng(seed)
@@ -87,7 +87,7 @@ class TestSplits:
 
     @pytest.mark.parametrize("threat", THREATS.values(), ids=THREATS)
     @given(SEEDS, st.sampled_from(["squared", "log"]), st.integers(1, 2))
-    @settings(max_examples=10)
+    @some_examples(0.25)
     def test_every_node_is_the_best_there_is(self, threat: ThreatModel, seed: int, kind: str, min_leaf: int) -> None:
         generator = np.random.default_rng(seed)
         X = generator.integers(0, 7, (12, 2)) * 0.5
@@ -98,7 +98,7 @@ class TestSplits:
         check(model, X, y, weight, 3, min_leaf)
 
     @given(SEEDS, st.sampled_from(["squared", "log"]))
-    @settings(max_examples=20)
+    @some_examples(0.5)
     @example(24, "squared")  # in these, bounds decide between categories
     @example(73, "squared")
     def test_categories(self, seed: int, kind: str) -> None:
@@ -114,7 +114,7 @@ class TestSplits:
         check(model, table, y, np.ones(24), 4, 1)
 
     @given(SEEDS)
-    @settings(max_examples=10)
+    @some_examples(0.25)
     def test_numbers_and_categories(self, seed: int) -> None:
         generator = np.random.default_rng(seed)
         table = pd.DataFrame(

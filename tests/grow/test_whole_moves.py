@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import OptimalRobustTreeClassifier, RobustTreeClassifier, adversarial_accuracy, refine
@@ -28,7 +28,6 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, ThreatModel]:
     return X, y, ThreatModel(entries, attacking, whole_numbers=[0, 1], within=within)
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.7]), criterion=st.sampled_from(["gini", "error"]))
 def test_every_split_is_the_best(seed: int, rho: float, criterion: str) -> None:
     """The oracle reads what a row can become off its ends, which a test of `Reach` compares with all whole numbers."""
@@ -39,7 +38,6 @@ def test_every_split_is_the_best(seed: int, rho: float, criterion: str) -> None:
     np.testing.assert_array_equal(thresholds, np.floor(thresholds))
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_bins_for_all_ends_are_as_good(seed: int) -> None:
     X, y, threat = random_problem(seed)

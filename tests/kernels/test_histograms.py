@@ -1,7 +1,7 @@
 """Thresholds, codes and histograms, against comparing every value with every threshold."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood._kernels.grow.histograms import CLASS_BIT, BinnedSamples
@@ -19,7 +19,6 @@ values = st.integers(-8, 8).map(float) | st.floats(-1e6, 1e6) | EXTREME
 distances = st.sampled_from([0.0, 0.1, 0.5, 1.0, 1e307, np.inf])
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 40).flatmap(lambda n: arrays(np.float64, n, values)), distances, distances, st.integers(2, 300))
 def test_codes_count_thresholds(x: np.ndarray, left: float, right: float, max_bins: int) -> None:
     """Every code is the number of thresholds below an end, however far apart or close together they are."""
@@ -36,7 +35,6 @@ def test_codes_count_thresholds(x: np.ndarray, left: float, right: float, max_bi
         np.testing.assert_array_equal(codes[:, column], binning.encode(ends[:, 0], thresholds))
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 40).flatmap(lambda n: arrays(np.float64, n, values)), st.sampled_from([0.0, 0.1, 3.0]))
 def test_every_gap_is_found(ends: np.ndarray, largest: float) -> None:
     below, above = find_gaps([ends[:7], ends[7:]], largest, 100)

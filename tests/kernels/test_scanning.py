@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -48,7 +48,6 @@ def gini_gain(zero: float, one: float, all_zero: float, all_one: float, sign: fl
     return impurity(all_zero, all_one) - impurity(zero, one) - impurity(all_zero - zero, all_one - one)
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.sampled_from([2, 7, 60, 130, 1500]), st.sampled_from([-1.0, 0.0, 1.0]), st.sampled_from([0.0, 5.0]))
 def test_scan_finds_the_best_of_all_thresholds(seed: int, n: int, sign: float, min_leaf: float) -> None:
     """In nodes of one block, of several blocks, and of several groups of blocks; by kinds and by weights."""
@@ -89,7 +88,6 @@ def test_scan_finds_the_best_of_all_thresholds(seed: int, n: int, sign: float, m
         assert first_right == -1, "nothing gains more than the floor"
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.integers(1, 80))
 def test_partition_keeps_order_and_groups(seed: int, n: int) -> None:
     """On either side, an entry starts a group just where its group differs from that of the entry before it."""

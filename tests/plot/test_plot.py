@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
@@ -64,7 +64,6 @@ def test_missing_values_have_no_place_in_the_plane():
         DecisionRegionDisplay.from_estimator(model, X, y)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([None, 0.3, [">", 0.5], ["<>", (0.25, 0.0)]]))
 def test_regions_are_the_predictions_up_to_the_last_bit(seed, threat):
     X, y = make_data(seed)

@@ -57,6 +57,25 @@ def predict(trees: TreeEnsemble, row: np.ndarray) -> int:
     return choose(trees, output(trees, [walk(trees, root, row)[-1] for root in trees.root]))
 
 
+def outputs(trees: TreeEnsemble, points: np.ndarray) -> list[list[np.floating]]:
+    """Return the outputs that points have, each combination of leaves once."""
+    leaves = np.column_stack([_descend(trees, int(root), points) for root in trees.root])
+    return [output(trees, own) for own in np.unique(leaves, axis=0).tolist()]
+
+
+def _descend(trees: TreeEnsemble, node: int, points: np.ndarray) -> np.ndarray:
+    """Return the leaf below a node that each point gets to."""
+    feature = int(trees.feature[node])
+    if feature < 0 or not len(points):
+        return np.full(len(points), node)
+    values, which = np.unique(points[:, feature], return_inverse=True)
+    left = np.array([goes_left(trees, node, value) for value in values.tolist()])[which]
+    leaf = np.empty(len(points), dtype=np.int64)
+    leaf[left] = _descend(trees, int(trees.left[node]), points[left])
+    leaf[~left] = _descend(trees, int(trees.right[node]), points[~left])
+    return leaf
+
+
 def lead(trees: TreeEnsemble, total: list[np.floating], own: int) -> float:
     """Return how far a class is ahead of the best other one by these outputs."""
     if len(total) == 1:

@@ -71,9 +71,8 @@ def adversarial_points(trees: TreeEnsemble, row: np.ndarray, label: int, reach: 
 
 
 def worst_margin(trees: TreeEnsemble, points: np.ndarray, own: int) -> float:
-    """Return how far a class is ahead at the point where it is least so; points may be many, outputs are few."""
-    outputs = np.unique(trees.output(points), axis=0)
-    return min(attacking.lead(trees, list(total), own) for total in outputs)
+    """Return how far a class is ahead at the point where it is least so."""
+    return min(attacking.lead(trees, total, own) for total in attacking.outputs(trees, points))
 
 
 def nearest(points: np.ndarray, row: np.ndarray, schema: Schema, norm: float, weight: np.ndarray) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from hardwood.ensemble import TreeEnsemble
+from reference import attacking
 
 FUNCTIONS = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "exp": np.exp}
 CLOSE = 1e-9
@@ -63,7 +64,7 @@ def distance_by_cells(
         is_open = np.array([a >= end for (a, _), end in zip(cell, box[0], strict=True)])
         inside = np.where(is_open, np.nextafter(low, np.inf), low)
         middle = np.clip(row, inside, high)
-        if trees.decide(middle[None])[0] != own and _has_inner_point(low, high, is_open, rows):
+        if attacking.predict(trees, middle) != own and _has_inner_point(low, high, is_open, rows):
             nearest = min(nearest, _find_least(row, low, high, rows, norm))
     return nearest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood.refinement.alternation import Settings, alternate, find_lost
@@ -16,10 +16,8 @@ from refinement.cases import loss_by_attack, random_case
 
 SEEDS = st.integers(0, 2**32 - 1)
 UNLIMITED = np.iinfo(np.int64).max
-some_cases = settings(max_examples=40)
 
 
-@some_cases
 @given(SEEDS, st.sampled_from([0.0, 0.5, 2.0]), st.integers(0, 5))
 def test_a_sweep_never_raises_the_objective_and_the_loss_it_reports_is_exact(seed, price, max_depth):
     start, rows = random_case(seed)
@@ -37,14 +35,12 @@ def test_a_sweep_never_raises_the_objective_and_the_loss_it_reports_is_exact(see
         before = after
 
 
-@some_cases
 @given(SEEDS)
 def test_the_measured_loss_is_the_one_of_the_definition(seed):
     tree, rows = random_case(seed)
     assert measure_loss(tree, rows) == pytest.approx(loss_by_attack(tree, rows))
 
 
-@some_cases
 @given(SEEDS, st.integers(1, 4))
 def test_limits_hold(seed, max_leaves):
     start, rows = random_case(seed)
@@ -53,7 +49,6 @@ def test_limits_hold(seed, max_leaves):
     assert refined.n_leaves <= max(max_leaves, start.n_leaves)
 
 
-@some_cases
 @given(SEEDS)
 def test_the_same_seed_gives_the_same_tree(seed):
     start, rows = random_case(seed)
@@ -62,7 +57,6 @@ def test_the_same_seed_gives_the_same_tree(seed):
     assert once.to_json() == twice.to_json()
 
 
-@some_cases
 @given(SEEDS, SEEDS)
 def test_the_order_of_columns_decides_nothing(seed, order):
     start, rows = random_case(seed)
@@ -76,7 +70,6 @@ def test_the_order_of_columns_decides_nothing(seed, order):
     assert order_features(other, np.argsort(columns)).to_json() == plain.to_json()
 
 
-@some_cases
 @given(SEEDS)
 def test_leaves_predict_the_classes_they_are_given(seed):
     start, rows = random_case(seed)

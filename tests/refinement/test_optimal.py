@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -32,7 +32,6 @@ def random_samples(seed: int, depth: int) -> Samples:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2))
-@settings(max_examples=60)
 def test_two_levels_equal_trying_all_trees(seed, depth):
     samples = random_samples(seed, depth)
     best = find_optimum(samples, depth)
@@ -41,7 +40,6 @@ def test_two_levels_equal_trying_all_trees(seed, depth):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
 def test_three_levels_are_bounded_from_both_sides(seed):
     samples = random_samples(seed, 3)
     best = find_optimum(samples, 3)
@@ -76,7 +74,6 @@ def test_a_limit_that_cannot_be_beaten_is_a_bound():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=50)
 def test_the_estimator_reports_the_exact_adversarial_loss(seed):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(30, 3)).round(1)

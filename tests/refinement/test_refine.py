@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -98,7 +98,6 @@ def test_it_grows_where_it_may():
     assert refine(leaf, X, (X[:, 0] > 0.5).astype(int), 0.1, max_depth=1).n_leaves == 2
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.sampled_from([0.0, 1.0]))
 def test_the_move_of_one_node_is_the_best_there_is(seed, price):
     """Where no feature is asked twice on a path, the scan is exact: nothing that can become of the root is better."""
@@ -129,7 +128,6 @@ def test_the_move_of_one_node_is_the_best_there_is(seed, price):
     assert alternate(samples, working, Settings(price, 1, 3, UNLIMITED), generator) <= best + 1e-9
 
 
-@settings(max_examples=60)
 @given(SEEDS)
 def test_labels_are_those_of_enumeration(seed):
     tree, rows = random_case(seed, whole_weights=True)
@@ -193,7 +191,6 @@ def test_relabelling_large_trees_never_loses(name):
     assert adversarial_accuracy(relabel(model, X, y), X, y, 0.1) >= adversarial_accuracy(model, X, y, 0.1)
 
 
-@settings(max_examples=40)
 @given(SEEDS)
 def test_every_step_of_pruning_loses_what_it_says(seed):
     tree, rows = random_case(seed)
@@ -287,7 +284,6 @@ class TestDoor:
         assert prune(tree, holes, y, threat, price=3.0).n_leaves < tree.n_leaves
 
 
-@settings(max_examples=60)
 @given(SEEDS)
 def test_the_split_by_categories_is_the_best_of_all_partitions(seed):
     generator = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
@@ -26,7 +26,6 @@ def draw_problem(seed: int, squared: bool) -> LeafProblem:
     return LeafProblem(row, leaf, target, generator.choice([0.5, 1.0, 4.0], n_rows), squared)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1))
 def test_absolute_error_is_a_linear_program(seed: int) -> None:
     problem = draw_problem(seed, squared=False)
@@ -45,7 +44,6 @@ def test_absolute_error_is_a_linear_program(seed: int) -> None:
     assert problem.measure(value) - bound <= GAP * problem.measure(value) + 1e-12
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1))
 def test_squared_error_cannot_be_improved(seed: int) -> None:
     """The bound is a proof; and a general-purpose search from the answer finds nothing better."""

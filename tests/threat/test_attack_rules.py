@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -155,7 +155,6 @@ class TestWords:
 
 class TestMeaning:
     @given(st.lists(rules_for(0), min_size=1, max_size=3), GRID, st.sampled_from([0, 0.5, 1, 2.5, 3]), st.booleans())
-    @settings(max_examples=60)
     def test_pieces_are_what_rules_make(
         self, rules: list[AttackRule], value: float, budget: float, repeat: bool
     ) -> None:
@@ -236,7 +235,6 @@ class TestAttacks:
         st.sampled_from([1, 2, 3.5]),
         st.booleans(),
     )
-    @settings(max_examples=40)
     def test_agree_with_trying_everything(
         self, n_trees: int, seed: int, rules: list[AttackRule], budget: float, repeat: bool
     ) -> None:

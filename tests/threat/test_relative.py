@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -152,7 +152,6 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, ThreatModel]:
 
 
 class TestTraining:
-    @settings(max_examples=60)
     @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.7]), criterion=st.sampled_from(["gini", "entropy"]))
     def test_every_split_is_the_best(self, seed: int, rho: float, criterion: str) -> None:
         """By an oracle that tries all splits and reads off the box where each row can get to."""
@@ -183,7 +182,6 @@ class TestTraining:
         with pytest.raises(ValueError, match="attacker='chen': knows no shares of a value"):
             RobustTreeClassifier("10%", attacker="chen").fit(X, y)
 
-    @settings(max_examples=40)
     @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.6]))
     def test_beside_categories(self, seed: int, rho: float) -> None:
         """Bins, which take no categories, were once the only way to train against shares."""
@@ -196,7 +194,6 @@ class TestTraining:
         words = ThreatModel(features, threat.attacking_classes, whole_numbers=whole, unseen_categories="ignore")
         growing.check_fit(RobustTreeClassifier(words, max_depth=4, rho=rho), table, y)
 
-    @settings(max_examples=60)
     @given(seed=st.integers(0, 10**6), rho=st.sampled_from([1.0, 0.4]), n_jobs=st.sampled_from([1, 2]))
     def test_bins_for_all_ends_are_the_same_tree(self, seed: int, rho: float, n_jobs: int) -> None:
         X, y, threat = random_problem(seed)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeClassifier
 
+from examples import some_examples
 from hardwood import ThreatModel, attack, is_vulnerable, verify
 from hardwood.ensemble.missing_columns import add_columns
 from hardwood.ensemble.reachable import list_reachable
@@ -50,27 +51,23 @@ def assert_like_enumeration(case: Case, norm: float, weight: np.ndarray, method:
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_one_tree(self, seed: int, norm: float) -> None:
         case = random_case(seed, 1, max_depth=4, n_rows=6, missing=True, hides=True)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], case.trees.schema.n_features)
         assert_like_enumeration(case, norm, weight)
 
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_several_trees(self, seed: int, norm: float) -> None:
         case = random_case(seed, max_depth=3, missing=True, hides=True)
         weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], case.trees.schema.n_features)
         assert_like_enumeration(case, norm, weight)
 
-    @settings(max_examples=25)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_the_solver(self, seed: int, norm: float) -> None:
         case = random_case(seed, int(seed % 3) + 1, n_rows=2, missing=True, hides=bool(seed % 2))
         assert_like_enumeration(case, norm, np.ones(case.trees.schema.n_features), "milp")
 
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_whole_numbers_and_domains(self, seed: int) -> None:
         trees, rows, label, threat = random_case(seed, int(seed % 3) + 1, missing=True, hides=True)
@@ -84,7 +81,6 @@ class TestAgainstEnumeration:
         )  # fmt: skip
         assert_like_enumeration(Case(trees, rows, label, words), np.inf, np.ones(trees.schema.n_features))
 
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_regressions(self, seed: int) -> None:
         case = random_case(seed, int(seed % 3) + 1, missing=True, hides=True, link="value")
@@ -97,7 +93,6 @@ class TestAgainstEnumeration:
             np.testing.assert_allclose(certificate.lower[k], output.min(), atol=rounding)
             np.testing.assert_allclose(certificate.upper[k], output.max(), atol=rounding)
 
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_reachable_leaves(self, seed: int) -> None:
         case = random_case(seed, 2, max_depth=4, missing=True, hides=True)
@@ -110,7 +105,6 @@ class TestAgainstEnumeration:
 
 
 class TestColumns:
-    @settings(max_examples=50)
     @given(SEEDS)
     def test_same_outputs(self, seed: int) -> None:
         """Told by columns which values are missing, the trees say the same as before."""
@@ -168,7 +162,7 @@ class TestForeignModels:
         assert certificate.status.tolist() == ["robust"] * 3 + ["vulnerable"]
 
     @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-    @settings(max_examples=3)
+    @some_examples(0.1)
     @given(st.integers(0, 100))
     def test_boosting_libraries(self, library: str, seed: int) -> None:
         generator = np.random.default_rng(seed)
@@ -250,7 +244,6 @@ class TestWords:
 
 class TestOtherMethods:
     @pytest.mark.parametrize("method", ["heuristic", "coordinate", "lowest"])
-    @settings(max_examples=30)
     @given(SEEDS)
     def test_local_attacks(self, method: str, seed: int) -> None:
         """What they find is an example; where blanking alone is enough, they find one."""

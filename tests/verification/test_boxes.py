@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numba import njit
 
+from examples import some_examples
 from hardwood import TreeEnsemble
 from hardwood._kernels.search.probing import find_cheapest, measure_losses, shave
 from hardwood._kernels.search.radius import set_costs
@@ -94,7 +95,6 @@ class Asked:
         return attacking.distance(point, self.row, self.trees.schema, self.norm, self.weight.tolist())
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_no_example_is_taken_off_the_box(seed: int) -> None:
     asked = Asked(seed, np.inf)
@@ -108,7 +108,7 @@ def test_no_example_is_taken_off_the_box(seed: int) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@settings(max_examples=20)
+@some_examples(0.5)
 @given(seed=st.integers(0, 2**32))
 def test_no_cheaper_example_is_taken_off_the_box(norm: float, seed: int) -> None:
     """Examples that cost less than the best one known stay."""
@@ -138,7 +138,7 @@ def test_something_is_taken_off() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@settings(max_examples=20)
+@some_examples(0.5)
 @given(seed=st.integers(0, 2**32))
 def test_costs_are_distances(norm: float, seed: int) -> None:
     """The cost of a cell is how far its nearest point is, alone: scaled, and squared in the L2 norm."""

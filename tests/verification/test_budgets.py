@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hardwood import ThreatModel, as_ensemble, attack, is_vulnerable, verify
@@ -95,26 +95,24 @@ def check_case(case: Case, methods: tuple[str, ...] = ("search",)) -> None:
                     assert list_affordable(case, row, found.example).all()
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), missing=st.booleans())
 def test_one_tree_answers_as_if_every_point_was_tried(seed: int, missing: bool) -> None:
     check_case(make_case(seed, 1, missing=missing))
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), missing=st.booleans())
 def test_several_trees_answer_as_if_every_point_was_tried(seed: int, missing: bool) -> None:
     check_case(make_case(seed, None, missing=missing))
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n_trees=st.integers(1, 4))
+@example(seed=1137, n_trees=2)
 def test_the_solver_agrees(seed: int, n_trees: int) -> None:
+    """The solver's preparations lost the worst point of the example, and a margin was certified that was not there."""
     pytest.importorskip("highspy")
     check_case(make_case(seed, n_trees), ("milp",))
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), missing=st.booleans())
 def test_branching_alone_finds_what_there_is(seed: int, missing: bool) -> None:
     """The kernels leave little for branch and bound over boxes to do in small cases: so it is asked by itself."""
@@ -137,7 +135,6 @@ def test_branching_alone_finds_what_there_is(seed: int, missing: bool) -> None:
         np.testing.assert_allclose(found.value, wanted, rtol=1e-12)
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), n_trees=st.integers(1, 4), missing=st.booleans())
 def test_extreme_outputs_of_a_regression(seed: int, n_trees: int, missing: bool) -> None:
     case = make_case(seed, n_trees, missing=missing, link="value")

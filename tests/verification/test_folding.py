@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -156,7 +156,6 @@ def test_the_solver_agrees(name: str) -> None:
         check_answers(fit(name, X, y, attacker.threat(), seed), X[:5], y[:5], attacker, "milp")
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), n_trees=st.integers(1, 3), n_classes=st.integers(2, 3))
 def test_trees_of_any_kind(seed: int, n_trees: int, n_classes: int) -> None:
     """Thresholds lie below 0, above 1 and in between, and splits contradict each other; other values are missing."""

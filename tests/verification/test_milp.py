@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
@@ -47,7 +47,6 @@ def forest(diabetes: tuple[np.ndarray, np.ndarray]) -> tuple[RandomForestClassif
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(1, 5))
     def test_decisions_and_margins(self, seed: int, n_trees: int) -> None:
         """Never a wrong answer; undecided only where a point within reach is nearly a tie."""
@@ -64,7 +63,6 @@ class TestAgainstEnumeration:
             worst = enumerating.worst_margin(trees, points, own)
             assert certificate.lower[k] - 1e-5 <= worst <= certificate.upper[k] + 1e-5
 
-    @settings(max_examples=60)
     @given(SEEDS, st.integers(1, 4), st.sampled_from(NORMS))
     def test_distances(self, seed: int, n_trees: int, norm: float) -> None:
         trees, rows, label, threat = random_case(seed, n_trees, n_rows=2)

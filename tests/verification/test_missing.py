@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -37,7 +37,6 @@ def assert_stays_missing(rows: np.ndarray, examples: np.ndarray) -> None:
 
 
 class TestOneTree:
-    @settings(max_examples=60)
     @given(SEEDS, st.sampled_from(NORMS))
     def test_every_leaf_tried(self, seed: int, norm: float) -> None:
         """Among them leaves that no number gets to, because splits contradict each other, but a missing value does."""
@@ -96,7 +95,6 @@ class TestOneTree:
 
 
 class TestEnsembles:
-    @settings(max_examples=60)
     @given(SEEDS)
     def test_decisions_and_distances(self, seed: int) -> None:
         trees, rows, label, threat = random_case(seed, int(seed % 4) + 2, n_rows=4, missing=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -77,7 +77,6 @@ def check(seed: int, norm: float, search: SearchSettings = ALWAYS) -> bool:
 
 class TestAgainstEnumeration:
     @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
-    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     @example(seed=551)
     @example(seed=41)
@@ -86,7 +85,6 @@ class TestAgainstEnumeration:
         check(seed, norm)
 
     @pytest.mark.parametrize("norm", [np.inf, 1])
-    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     def test_little_room(self, norm: float, seed: int) -> None:
         """A search that runs out of room goes on in a larger one where it was."""
@@ -96,7 +94,6 @@ class TestAgainstEnumeration:
         """Random models are small, but not so small that none of this would be tried."""
         assert sum(check(seed, np.inf) for seed in range(80)) > 8
 
-    @settings(max_examples=40)
     @given(seed=st.integers(0, 2**32))
     def test_too_many_intervals(self, seed: int) -> None:
         """A tree that tells more cells apart than it has intervals: multipliers are coarser, answers are not."""
@@ -166,7 +163,6 @@ class TestBounds:
         plain = sum(trees.value[np.unique(leaf[:, t]), 0].max() for t in range(trees.n_trees))
         return bounds, np.array([sums[here].max() for here in inside]), float(plain)
 
-    @settings(max_examples=25)
     @given(st.integers(0, 2**32), st.sampled_from([0.0, 3.0, 30.0]))
     def test_no_point_exceeds_them(self, seed: int, price: float) -> None:
         bounds, largest, plain = self.ask(seed, price)

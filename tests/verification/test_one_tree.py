@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
@@ -42,7 +42,6 @@ def search_rows(tree: TreeEnsemble, reach: Reach) -> search.RowSearch:
     return search.RowSearch(tree, reach, np.ones(tree.schema.n_features))
 
 
-@settings(max_examples=60)
 @given(SEEDS)
 def test_verdicts_margins_and_witnesses(seed: int) -> None:
     tree, rows, class_index, reach = ask_one_tree(seed)
@@ -72,7 +71,6 @@ def test_verdicts_margins_and_witnesses(seed: int) -> None:
             np.testing.assert_array_equal(witness, np.array(nearest))
 
 
-@settings(max_examples=60)
 @given(SEEDS, st.sampled_from([1, -1]))
 def test_extremes_of_regressions(seed: int, sign: int) -> None:
     tree, rows, class_index, reach = ask_one_tree(seed, "value")

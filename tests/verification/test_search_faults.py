@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
@@ -79,7 +79,6 @@ class TestCut:
         assert ensemble.predict([[1.0]]).tolist() == [0]
         assert verify(ensemble, [[1.0]], [0], "<>").status.tolist() == ["robust"]
 
-    @settings(max_examples=60)
     @given(
         base=st.sampled_from([-2.0, -1.0, 0.0, 1e-300, -1e-17, 1e16, -1e16, -2.0000000000000004]),
         cut=st.sampled_from([-5e-324, 5e-324, 0.0, -0.0, 1e-17, -1e-17, 1 / 3, -1 / 3, 2.0, 1e16, -1e16]),
@@ -106,7 +105,6 @@ class TestSizes:
     """Costs were squared as they are: 1e-170 to 0, and 1e160 to infinity."""
 
     @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
-    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     def test_tables_of_any_scale(self, norm: float, seed: int) -> None:
         """Leaf widths of 1e-160 used to be an endless loop, and thresholds of 1e160 gave wrong distances."""
@@ -121,7 +119,6 @@ class TestSizes:
 
     @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
     @pytest.mark.parametrize("weight", [2.0**-560, 2.0**660])
-    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     def test_weights_of_any_scale(self, norm: float, weight: float, seed: int) -> None:
         """With weights of 1e-170, all 20 of 20 distances were wrong; with 1e200, 15 of 20 examples were not found."""
@@ -132,7 +129,6 @@ class TestSizes:
         np.testing.assert_allclose(result.distance, expected.distance * weight, rtol=1e-12, atol=0.0)
 
     @pytest.mark.parametrize("norm", [2, 1])
-    @settings(max_examples=40)
     @given(seed=st.integers(0, 2**32))
     @example(seed=0)
     def test_features_of_different_scales(self, norm: float, seed: int) -> None:
@@ -149,7 +145,6 @@ class TestSizes:
             np.testing.assert_allclose(distance, nearest, rtol=1e-12, atol=0.0)
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_margins_are_never_below_their_bound(seed: int) -> None:
     """Leaves of mixed sizes in float32: a margin of 3.36 was claimed where 0.67 could be reached.

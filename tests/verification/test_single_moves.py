@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from sklearn.ensemble import RandomForestClassifier
@@ -80,7 +80,6 @@ class Told:
         return float(sum(np.diff(self.trees.value[np.unique(of_tree), :2]).max() for of_tree in leaves.T))
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_trees_of_all_kinds(seed: int, everywhere: bool, missing: bool) -> None:
     """With categories, missing values, and splits that contradict each other."""
@@ -96,7 +95,6 @@ def test_trees_of_all_kinds(seed: int, everywhere: bool, missing: bool) -> None:
         assert told.bound >= told.best_leaves(row, reach) - 1e-9
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_forests(seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -69,7 +69,6 @@ def list_examples(case: Case, reach: Reach, targets: dict[int, list[int]], row: 
     return points[[attacking.predict(case.trees, point) in wanted for point in points]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 1, None]), st.booleans(), st.booleans())
 def test_decisions(seed: int, n_trees: int | None, missing: bool, hides: bool) -> None:
     case, reach, targets = targeted_case(seed, n_trees, missing=missing, hides=missing and hides)
@@ -84,7 +83,6 @@ def test_decisions(seed: int, n_trees: int | None, missing: bool, hides: bool) -
         assert answers.lower[row] <= answers.upper[row]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, None]), st.sampled_from([np.inf, 2, 1, 0]))
 def test_nearest_examples(seed: int, n_trees: int | None, norm: float) -> None:
     case, reach, targets = targeted_case(seed, n_trees)
@@ -101,7 +99,6 @@ def test_nearest_examples(seed: int, n_trees: int | None, norm: float) -> None:
         np.testing.assert_allclose(answers.upper[row], expected, rtol=1e-9 if case.trees.n_trees == 1 else 1e-5)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_the_solver_agrees(seed: int) -> None:
     case, reach, _ = targeted_case(seed, None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -66,7 +66,6 @@ def check_distances(seed: int, norm: float, search_settings: SearchSettings = SE
 
 
 class TestAgainstEnumeration:
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     @example(256)
     def test_decisions(self, seed: int) -> None:
@@ -79,7 +78,6 @@ class TestAgainstEnumeration:
             assert status == ("vulnerable" if expected else "robust")
 
     @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
-    @settings(max_examples=60)
     @given(seed=st.integers(0, 2**32))
     @example(seed=728)
     @example(seed=1001)
@@ -93,13 +91,11 @@ class TestAgainstEnumeration:
         check_distances(seed, norm)
 
     @pytest.mark.parametrize("norm", [np.inf, 2, 1, 0])
-    @settings(max_examples=60)
     @given(seed=st.integers(0, 2**32))
     def test_hard_distances(self, norm: float, seed: int) -> None:
         """Rows that are not done soon are searched within smaller distances first."""
         check_distances(seed, norm, SearchSettings(clock_work=3, easy_work=3))
 
-    @settings(max_examples=60)
     @given(st.integers(0, 2**32))
     def test_margins(self, seed: int) -> None:
         """The worst margin is between the bounds, and the upper one is attained."""
@@ -122,7 +118,6 @@ def random_regression(seed: int) -> tuple[TreeEnsemble, np.ndarray, ThreatModel]
 
 
 class TestRegression:
-    @settings(max_examples=60)
     @given(seed=st.integers(0, 2**32))
     @example(seed=872915785)
     def test_intervals_against_enumeration(self, seed: int) -> None:
