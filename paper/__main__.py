@@ -47,12 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _reproduce(options)
     except KeyboardInterrupt:
         place = f"what is done is kept in {options.output}, and the same command goes on from there"
-        print(f"paper: interrupted: {place}", file=sys.stderr)
+        print(f"{_new_line()}paper: interrupted: {place}", file=sys.stderr)
         return _INTERRUPTED
     except _CannotError as error:
-        print(f"paper: {error}", file=sys.stderr)
+        print(f"{_new_line()}paper: {error}", file=sys.stderr)
         return _FAILED
     return 0
+
+
+def _new_line() -> str:
+    """Return what leaves the line that is written over, on a terminal."""
+    return "\n" if sys.stderr.isatty() else ""
 
 
 class _CannotError(Exception):
@@ -89,7 +94,7 @@ def _reproduce(options: argparse.Namespace) -> None:
         experiment = Experiment(options.output, options.tables, options.quick, effective_n_jobs(options.jobs))
         print("Loading hardwood's kernels...", file=sys.stderr, flush=True)
         experiment.compile_kernels()
-        outcome = experiment.run(_ProgressLine())
+        outcome = experiment.run(ProgressLine())
     with _trying_to(f"write to {options.output}"):
         print("Drawing...", file=sys.stderr, flush=True)
         page = write_report(outcome, options.output)
@@ -105,13 +110,14 @@ def _check_output(path: Path) -> None:
         pass
 
 
-class _ProgressLine:
+class ProgressLine:
     """How far the work is: a line that is written over and over on a terminal, one every ten seconds in a log."""
 
     def __init__(self) -> None:
         self._began = self._said = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
+        """Say how far it is, if it is time to."""
         now = time.monotonic()
         share = done / total
         text = f"Measuring... {share:.0%} done"
@@ -119,7 +125,7 @@ class _ProgressLine:
             text += f", about {(now - self._began) * (1.0 - share) / share:.0f} s left"
         if sys.stderr.isatty():
             print(f"\r{text:<60}", end="\n" if done >= total else "", file=sys.stderr, flush=True)
-        elif now >= self._said + _SECONDS_BETWEEN_LINES:
+        elif done < total and now >= self._said + _SECONDS_BETWEEN_LINES:
             print(text, file=sys.stderr, flush=True)
             self._said = now
 

@@ -16,7 +16,7 @@ import pytest
 
 import hardwood
 from hardwood import load_dataset
-from paper.__main__ import main, read_options
+from paper.__main__ import ProgressLine, main, read_options
 from paper.experiment import Experiment
 from paper.figures import plot_adversarial_gini
 from paper.published import read_published
@@ -112,6 +112,30 @@ def test_wrong_options_are_errors_of_usage(arguments: list[str], capsys: pytest.
     with pytest.raises(SystemExit, match="2"):
         read_options(arguments)
     assert "python -m paper: error: " in capsys.readouterr().err
+
+
+def test_progress_in_a_log_and_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line every ten seconds, or one that is written over; the time left once a twentieth is done."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    line = ProgressLine()
+    for second, done in ((4.0, 1), (12.0, 5), (20.0, 50), (30.0, 75), (40.0, 100)):
+        now[0] = 100.0 + second
+        line(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "Measuring... 5% done",
+        "Measuring... 75% done, about 10 s left",
+    ]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    line(80, 100)
+    line(100, 100)
+    assert [text.strip() for text in capsys.readouterr().err.split("\r")] == [
+        "",
+        "Measuring... 80% done, about 10 s left",
+        "Measuring... 100% done",
+    ]
 
 
 def test_ctrl_c_says_how_to_go_on(
