@@ -23,7 +23,7 @@ demo: .venv/.user
 	$(BIN)/hardwood demo
 
 reproduce: .venv/.user
-	$(BIN)/hardwood reproduce
+	$(BIN)/python -m paper
 
 # One process runs the tests of a file, so that what these compile and share is made once.
 test: .venv/.dev
@@ -59,7 +59,7 @@ lint: .venv/.dev
 	$(BIN)/lint-imports
 
 bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory bench-startup bench-heuristic bench-norms bench-hardening bench-black-box bench-search-settings bench-attackers bench-targets bench-regression bench-phishing bench-ensembles bench-stream bench-scale bench-dask-peers bench-lost-worker: bench-%: .venv/.bench
-	$(BIN)/python benchmarks/$(subst -,_,$(subst paper,paper_protocol,$*)).py
+	PYTHONPATH=. $(BIN)/python benchmarks/$(subst -,_,$(subst paper,paper_protocol,$*)).py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -79,4 +79,4 @@ bench-fit bench-paper bench-accuracy bench-treant bench-verify bench-memory benc
 
 clean:
 	rm -rf .coverage .venv .venv-* demo-output reproduction benchmarks/results
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks paper -name __pycache__ -prune -exec rm -rf {} +

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from accuracy_folds import METHODS, PROTOCOLS, Task, list_tables, load_task, plan_folds, plan_optimum, plan_times
-from hardwood.evaluation.ranks import compare_ranks, wilcoxon_p
-from hardwood.plot import plot_critical_differences, save_picture
-from hardwood.reproduction.pieces import Record, Results, do_pieces
-from hardwood.reproduction.published import read_published
 from measure import RESULTS, print_table, verdict, write_csv
+from paper.figures import plot_critical_differences, save_picture
+from paper.pieces import Record, Results, do_pieces
+from paper.published import read_published
+from paper.ranks import compare_ranks, wilcoxon_p
 
 PAPER_SEED = 1
 SEEDS = (1, 2, 3, 4, 5, 6)

@@ -25,9 +25,9 @@ from hardwood import (
     prune,
     relabel,
 )
-from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS, read_published
 from measure import fastest_cpu_seconds
+from paper.pieces import Piece, Record, describe_table
+from paper.published import DEPTH, EPSILON, FOLDS, read_published
 
 PROTOCOLS = ("raw", "scaled")
 SCALED_EPSILON = {"breast-w": 0.3, "ionosphere": 0.2, "diabetes": 0.05, "spambase": 0.05, "wine": 0.05}

@@ -18,8 +18,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import RobustTreeClassifier, adversarial_accuracy, load_dataset
-from hardwood.reproduction.published import read_published
 from measure import RESULTS, make_table, print_table, verdict, write_csv
+from paper.published import read_published
 from peers import groot_tree, read_groot
 
 MEAN_BAR, SHORTFALL_BAR = 0.765, 0.03

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from hardwood import TreantClassifier, adversarial_accuracy, load_dataset
-from hardwood.reproduction.methods import radius_as_rules
-from hardwood.reproduction.published import DEPTH, EPSILON
 from measure import RESULTS, make_table, print_table, verdict, write_csv
+from paper.methods import radius_as_rules
+from paper.published import DEPTH, EPSILON
 from paper_protocol import read_paper_table
 from peers import read_treant, treant_tree
 

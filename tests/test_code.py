@@ -9,7 +9,8 @@ from pathlib import Path
 import hardwood
 
 SOURCE = Path(hardwood.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
+PAPER = Path(__file__).parents[1] / "paper"
+FILES = sorted([*SOURCE.rglob("*.py"), *PAPER.rglob("*.py")])
 DATA = {"datasets/catalogue.py"}  # has the words of tables, among others those that spambase counts
 
 MOST_PARAMETERS = 8
@@ -42,11 +43,11 @@ RETIRED = {
 
 
 def name_of(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
+    return path.relative_to(SOURCE if path.is_relative_to(SOURCE) else PAPER.parent).as_posix()
 
 
 def is_kernel(path: Path) -> bool:
-    return "_kernels" in path.relative_to(SOURCE).parts
+    return name_of(path).startswith("_kernels/")
 
 
 def long_lists(tree: ast.AST) -> Iterator[str]:

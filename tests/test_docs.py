@@ -136,7 +136,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS)
 def test_commands_that_are_only_shown_exist(name: str, command: str) -> None:
-    """The reproduction takes minutes: such commands are not run here, but parsed."""
+    """They are about tables that are not there, or take minutes: such commands are not run here, but parsed."""
     _, verb, *arguments = shlex.split(command, comments=True)
     known = get_command(app).commands[verb]  # type: ignore[attr-defined]
     known.make_context(verb, arguments)

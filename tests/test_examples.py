@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 import hardwood
+import paper
 
 MODULES = [
     "hardwood",
     *(
         module.name
-        for module in pkgutil.walk_packages(hardwood.__path__, "hardwood.")
+        for package in (hardwood, paper)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         # Kernels have no examples, and the command starts when it is imported.
         if "._kernels" not in module.name and not module.name.endswith("__main__")
     ),

@@ -62,7 +62,7 @@ except SystemExit:
     [
         ["--version"],
         ["--help"],
-        *([verb, "--help"] for verb in ("demo", "threat", "fit", "evaluate", "attack", "predict", "reproduce")),
+        *([verb, "--help"] for verb in ("demo", "threat", "fit", "evaluate", "attack", "predict")),
         ["fit", "nothing.csv", "--target", "y", "--output", "model.json"],
         ["fit", "data.csv", "--threat", "nothing.toml", "--target", "y", "--output", "model.json"],
         ["threat", "nothing.csv", "--output", "threat.toml"],

@@ -22,7 +22,6 @@ from hardwood.plot import (
     DecisionRegionDisplay,
     RobustnessCurveDisplay,
     check_can_draw,
-    plot_critical_differences,
     plot_threat_models,
     save_robustness_curve,
     save_threat_models,
@@ -357,17 +356,3 @@ def test_an_example_is_shown_in_the_types_of_its_columns():
     display = AdversarialExampleDisplay.from_estimator(tree, rows, y, ThreatModel(None, blank=[0]), row=2).plot()
     assert [(change.before, change.after) for change in display.changes] == [(14.0, None)]
     assert {"14 → missing", "made missing"} <= {text.get_text() for text in display.ax_.texts}
-
-
-def test_critical_differences_show_ranks_and_groups():
-    """Every method is named with its rank, and a bar joins those that do not differ, at their ranks."""
-    swapping = np.arange(12) % 2 * 0.1
-    scores = {"last": np.arange(12) / 100, "first": 0.5 + swapping, "second": 0.6 - swapping}
-    figure = plot_critical_differences({"raw": scores, "scaled": scores})
-    assert [ax.get_title(loc="left") for ax in figure.axes] == ["raw", "scaled"]
-    for ax in figure.axes:
-        labels = [text.get_text() for text in ax.texts]
-        assert {"first  1.50", "second  1.50", "3.00  last"} <= set(labels)
-        bars = [line for line in ax.lines if line.get_linewidth() > 3]
-        assert len(bars) == 1
-        assert bars[0].get_xdata() == pytest.approx([1.46, 1.54])

@@ -16,7 +16,6 @@ from hardwood.cli.evaluate import evaluate
 from hardwood.cli.fit import fit
 from hardwood.cli.messages import CommandError, console, say_error
 from hardwood.cli.predict import predict
-from hardwood.cli.reproduce import reproduce
 from hardwood.cli.show import show
 from hardwood.cli.threat import threat
 
@@ -78,7 +77,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, threat, fit, show, evaluate, attack, predict, reproduce):
+for verb in (demo, threat, fit, show, evaluate, attack, predict):
     app.command(cls=_Verb)(verb)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-from hardwood.plot.backend import matplotlib_module
-from hardwood.plot.regions import INK
+import matplotlib.style
+from matplotlib.figure import Figure
 
-GREY = "#777777"
-# From the Okabe-Ito palette, in the order in which methods are listed.
+INK, GREY = "#333333", "#777777"
+# From the Okabe-Ito palette, which colour-blind readers can tell apart: of the classes, and of the methods in the order
+# in which they are listed.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 METHOD_COLORS = ("#999999", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00")
 
 
 def new_figure(size: tuple[float, float]) -> Any:
     """Return a figure that needs no screen."""
-    return matplotlib_module("figure").Figure(figsize=size, layout="constrained")
+    return Figure(figsize=size, layout="constrained")
 
 
 def save_picture(figure: Any, path: str | PathLike[str], *, dpi: int = 150) -> None:
@@ -31,12 +33,12 @@ def save_picture(figure: Any, path: str | PathLike[str], *, dpi: int = 150) -> N
 
     Examples
     --------
-    >>> from hardwood.plot import plot_concavity, save_picture
+    >>> from paper.figures import plot_concavity, save_picture
     >>> save_picture(plot_concavity(), "concavity.svg")  # doctest: +SKIP
     """
     # Otherwise matplotlib writes the time, and names that are drawn at random.
     metadata = {"Date": None} if str(path).lower().endswith(".svg") else None
-    with matplotlib_module("style").context({"svg.hashsalt": "hardwood"}):
+    with matplotlib.style.context({"svg.hashsalt": "hardwood"}):
         figure.savefig(path, dpi=dpi, metadata=metadata)
 
 

@@ -2,7 +2,7 @@
 
 import csv
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 EPSILON = 0.1
 DEPTH = 4
@@ -97,5 +97,5 @@ def read_authors_code() -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def _read_lines(name: str) -> list[dict[str, str]]:
-    text = (resources.files("hardwood.reproduction") / name).read_text(encoding="ascii")
+    text = Path(__file__).with_name(name).read_text(encoding="ascii")
     return list(csv.DictReader(text.splitlines()))

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators import HardenedClassifier
-from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.protocol import Table, split_folds
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
-from hardwood.results import unless_interrupted
-from hardwood.verification import verify
+from hardwood import HardenedClassifier, verify
+from paper.pieces import Piece, Record, describe_table
+from paper.protocol import Table, split_folds
+from paper.published import DEPTH, EPSILON, FOLDS
 
 TREES = 20
 ROUNDS = 10
@@ -47,11 +45,13 @@ def plan_hardening(table: Table, ensemble: str) -> list[Piece]:
         record: Record = {}
         for name, model in (("before", ENSEMBLES[ensemble]()), ("after", harden())):
             model.fit(table.X[train], table.y[train])
-            status = unless_interrupted(verify(model, table.X[test], table.y[test], EPSILON, n_jobs=1)).status
+            certificate = verify(model, table.X[test], table.y[test], EPSILON, n_jobs=1)
+            if certificate.interrupted:
+                raise KeyboardInterrupt  # some rows have not been asked about: this is no score
             record |= {
                 f"accuracy {name}": float(model.score(table.X[test], table.y[test])),
-                f"adversarial {name}": float(np.mean(status == "robust")),
-                f"undecided {name}": int(np.sum(status == "unknown")),
+                f"adversarial {name}": float(np.mean(certificate.status == "robust")),
+                f"undecided {name}": int(np.sum(certificate.status == "unknown")),
             }
         return record
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.files import write_whole
-from hardwood.plot import (
+from hardwood.plot import plot_threat_models
+from paper.black_box import ASKING, list_susceptibilities, weigh_attackers
+from paper.comparison import explain_difference, mean_scores
+from paper.experiment import LearnerScore, Outcome
+from paper.figures import (
     plot_adversarial_gini,
     plot_average_scores,
     plot_black_box,
@@ -19,17 +22,14 @@ from hardwood.plot import (
     plot_critical_differences,
     plot_rho,
     plot_run_times,
-    plot_threat_models,
     save_picture,
 )
-from hardwood.plot.pictures import new_figure
-from hardwood.reproduction.black_box import ASKING, list_susceptibilities, weigh_attackers
-from hardwood.reproduction.comparison import explain_difference, mean_scores
-from hardwood.reproduction.experiment import LearnerScore, Outcome
-from hardwood.reproduction.hardening import list_hardening
-from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, REFINED
-from hardwood.reproduction.page import write_page
-from hardwood.reproduction.pieces import Record
+from paper.figures.style import new_figure
+from paper.files import write_whole
+from paper.hardening import list_hardening
+from paper.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, REFINED
+from paper.page import write_page
+from paper.pieces import Record
 
 PAGE = "index.html"
 _FORMATS = ("png", "svg")
@@ -47,7 +47,8 @@ def write_report(outcome: Outcome, folder: Path) -> Path:
 
     Examples
     --------
-    >>> from hardwood.reproduction import Experiment, write_report
+    >>> from paper.experiment import Experiment
+    >>> from paper.report import write_report
     >>> write_report(Experiment(folder).run(), folder)  # doctest: +SKIP
     """
     for name, records in list_records(outcome).items():

@@ -15,7 +15,7 @@ import numpy as np
 import sklearn
 
 import hardwood
-from hardwood.files import write_whole
+from paper.files import write_whole
 
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -23,8 +23,8 @@ Progress = Callable[[int, int], None]
 _CELLS_BEFORE_THE_FIRST = 50_000  # that could be read while a piece gets started
 
 # What is done with results leaves them as they are.
-_SHOWING = ("comparison", "page", "page_studies", "report")
-_WHAT_SHOWS = {Path("cli"), Path("plot"), *(Path("reproduction", f"{name}.py") for name in _SHOWING)}
+_SHOWING_IN_HARDWOOD = {"cli", "plot"}
+_SHOWING_HERE = {"__main__.py", "comparison.py", "figures", "page.py", "page_studies.py", "ranks.py", "report.py"}
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,10 @@ def _digest(settings: str) -> str:
 @cache
 def _describe_software() -> str:
     """Return a text that differs if anything that makes a result does: a version, or the code itself."""
-    folder = Path(hardwood.__file__).parent
     code = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        inside = path.relative_to(folder)
-        if not _WHAT_SHOWS & {inside, *inside.parents}:
-            code.update(path.read_bytes())
+    for folder, showing in ((hardwood.__file__, _SHOWING_IN_HARDWOOD), (__file__, _SHOWING_HERE)):
+        home = Path(folder).parent
+        for path in sorted(home.rglob("*.py")):
+            if path.relative_to(home).parts[0] not in showing:
+                code.update(path.read_bytes())
     return f"{hardwood.__version__} {sklearn.__version__} {code.hexdigest()}"

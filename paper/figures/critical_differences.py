@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hardwood.evaluation.ranks import RankComparison, compare_ranks
-from hardwood.plot.pictures import GREY, new_figure
-from hardwood.plot.regions import INK
+from paper.figures.style import GREY, INK, new_figure
+from paper.ranks import RankComparison, compare_ranks
 
 _ROW, _LINE = 0.26, 0.13  # inches between names, and between the bars of groups
 
@@ -15,7 +14,7 @@ _ROW, _LINE = 0.26, 0.13  # inches between names, and between the bars of groups
 def plot_critical_differences(panels: Mapping[str, Mapping[str, Sequence[float]]], *, level: float = 0.05) -> Any:
     """Draw methods by their mean rank over tables, with bars over those that cannot be told apart.
 
-    A critical-difference diagram: see :func:`hardwood.evaluation.ranks.compare_ranks` for the tests.
+    A critical-difference diagram: see :func:`paper.ranks.compare_ranks` for the tests.
 
     Parameters
     ----------
@@ -30,7 +29,7 @@ def plot_critical_differences(panels: Mapping[str, Mapping[str, Sequence[float]]
 
     Examples
     --------
-    >>> from hardwood.plot import plot_critical_differences
+    >>> from paper.figures import plot_critical_differences
     >>> scores = {"natural": [0.3, 0.2, 0.4], "robust": [0.7, 0.6, 0.8], "refined": [0.7, 0.7, 0.9]}
     >>> figure = plot_critical_differences({"three tables": scores})
     >>> [text.get_text() for text in figure.axes[0].texts][-3:]

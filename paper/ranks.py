@@ -56,7 +56,7 @@ def compare_ranks(scores: Mapping[str, Sequence[float]], *, level: float = 0.05)
 
     Examples
     --------
-    >>> from hardwood.evaluation.ranks import compare_ranks
+    >>> from paper.ranks import compare_ranks
     >>> found = compare_ranks({"worst": [0.1, 0.2, 0.3], "best": [0.7, 0.8, 0.9], "middle": [0.7, 0.5, 0.6]})
     >>> [(name, round(rank, 2)) for name, rank in found.mean_ranks.items()]
     [('best', 1.17), ('middle', 1.83), ('worst', 3.0)]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
-from hardwood.plot.backend import matplotlib_module
-from hardwood.plot.pictures import GREY, METHOD_COLORS, new_figure, tidy_axes
-from hardwood.plot.regions import INK
+from paper.figures.style import GREY, INK, METHOD_COLORS, new_figure, tidy_axes
 
 _LINES = ("o-", "s--", "^:", "d-.")
 _OTHER_MARKS = ("X", "P", "*")
@@ -37,7 +37,7 @@ def plot_black_box(
 
     Examples
     --------
-    >>> from hardwood.plot import plot_black_box
+    >>> from paper.figures import plot_black_box
     >>> asking = {"boundary": {"natural": ([10, 100], [0.8, 0.4], [3.0, 1.2])}}
     >>> figure = plot_black_box(asking, {"natural": 0.3}, {"transfer": {"natural": (0.6, 1.5)}})
     >>> [axes.get_ylabel() for axes in figure.axes]
@@ -66,22 +66,20 @@ def plot_black_box(
 
 
 def _label(left: Any, right: Any) -> None:
-    ticker = matplotlib_module("ticker")
     left.set(ylim=(0.0, 1.0), ylabel="accuracy that is left")
     right.set(ylabel="median distance / least distance")
     for ax in (left, right):
         ax.grid(color="#EEEEEE", zorder=0)
         tidy_axes(ax)
         ax.set(xscale="log", xlabel="answers that the attacker has about a row")
-        ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _explain(figure: Any, colors: Mapping[str, str], styles: list[tuple[str, str]]) -> None:
-    line = matplotlib_module("lines").Line2D
-    models = [line([], [], color=color, linewidth=3, label=name) for name, color in colors.items()]
-    grey = {"color": GREY, "markersize": 6, "linewidth": 1.6}
-    attackers = [line([], [], label=name, **grey, **_split(style)) for name, style in styles]
-    sees = line([], [], color=GREY, linewidth=0.9, label="who sees the tree")
+    models = [Line2D([], [], color=color, linewidth=3, label=name) for name, color in colors.items()]
+    grey: dict[str, Any] = {"color": GREY, "markersize": 6, "linewidth": 1.6}
+    attackers = [Line2D([], [], label=name, **grey, **_split(style)) for name, style in styles]
+    sees = Line2D([], [], color=GREY, linewidth=0.9, label="who sees the tree")
     figure.legend(
         handles=[*models, *attackers, sees],
         loc="outside upper center",
@@ -92,6 +90,6 @@ def _explain(figure: Any, colors: Mapping[str, str], styles: list[tuple[str, str
     )
 
 
-def _split(style: str) -> dict[str, str]:
+def _split(style: str) -> dict[str, Any]:
     """Return a short style as marker and line."""
     return {"marker": style[0], "linestyle": style[1:] or "none"}

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood.estimators import HardenedClassifier, RobustTreeClassifier, TreantClassifier
-from hardwood.reproduction.published import DEPTH, EPSILON
-from hardwood.threat import AttackRule, ThreatModel
+from hardwood import AttackRule, HardenedClassifier, RobustTreeClassifier, ThreatModel, TreantClassifier
+from paper.published import DEPTH, EPSILON
 
 HARDENED_TREES = 10
 HARDENING_ROUNDS = 2

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from hardwood.plot.backend import matplotlib_module
-from hardwood.plot.pictures import GREY, METHOD_COLORS, new_figure, tidy_axes
-from hardwood.plot.regions import COLORS, INK
+from paper.figures.style import COLORS, GREY, INK, METHOD_COLORS, new_figure, tidy_axes
 
 
 def plot_average_scores(
@@ -38,7 +37,7 @@ def plot_average_scores(
 
     Examples
     --------
-    >>> from hardwood.plot import plot_average_scores
+    >>> from paper.figures import plot_average_scores
     >>> figure = plot_average_scores(["natural", "robust"], [0.79, 0.79], [0.56, 0.77])
     >>> [text.get_text() for text in figure.axes[0].get_xticklabels()]
     ['natural', 'robust']
@@ -79,7 +78,7 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
 
     Examples
     --------
-    >>> from hardwood.plot import plot_run_times
+    >>> from paper.figures import plot_run_times
     >>> figure = plot_run_times({"robust": ([300, 4600], [0.001, 0.01])}, {"robust": ([1000, 2000], [0.002, 0.004])})
     >>> len(figure.axes)
     2
@@ -92,17 +91,16 @@ def plot_run_times(tables: Mapping[str, Any], growth: Mapping[str, Any]) -> Any:
     for index, (name, (rows, seconds)) in enumerate(growth.items()):
         look = {"color": METHOD_COLORS[index % len(METHOD_COLORS)], "label": "_" if name in tables else name}
         right.plot(rows, seconds, "o-", linewidth=2, markersize=5, **look)
-    ticker = matplotlib_module("ticker")
-    number = ticker.FuncFormatter(lambda value, _: f"{value:,.0f}")
+    number = FuncFormatter(lambda value, _: f"{value:,.0f}")
     for ax, title in ((left, "the paper's tables"), (right, "made tables of growing size")):
         ax.set(xscale="log", yscale="log", xlabel="rows")
         ax.set_title(title, loc="left", fontsize=11, color=INK)
         ax.grid(color="#EEEEEE", zorder=0)
         # Where there are two decades or more, labels at 50,000 and 100,000 would meet.
         low, high = ax.get_xlim()
-        ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0, 3.0)))
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0, 3.0)))
         ax.xaxis.set_major_formatter(number)
-        ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+        ax.xaxis.set_minor_formatter(NullFormatter())
         tidy_axes(ax)
     left.set_ylabel("CPU seconds to fit")
     left.legend(frameon=False, labelcolor=INK, loc="upper left")
@@ -125,7 +123,7 @@ def plot_rho(curves: Mapping[str, Any]) -> Any:
 
     Examples
     --------
-    >>> from hardwood.plot import plot_rho
+    >>> from paper.figures import plot_rho
     >>> figure = plot_rho({"mail": ([0.0, 0.5, 1.0], [0.9, 0.89, 0.88], [0.3, 0.8, 0.87])})
     >>> len(figure.axes)
     2

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood.evaluation import adversarial_accuracy, evaluate
-from hardwood.reproduction.methods import Learner
-from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
+from hardwood import adversarial_accuracy, evaluate
+from paper.methods import Learner
+from paper.pieces import Piece, Record, describe_table
+from paper.published import DEPTH, EPSILON, FOLDS
 
 _REPEATS = 3  # of a fit, for its time
 

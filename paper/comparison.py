@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.reproduction.experiment import MethodScore, Outcome
-from hardwood.reproduction.methods import REFINED, Learner, Method
-from hardwood.reproduction.published import FOLDS
+from paper.experiment import MethodScore, Outcome
+from paper.methods import REFINED, Learner, Method
+from paper.published import FOLDS
 
 
 @dataclass(frozen=True)

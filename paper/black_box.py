@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.dummy import DummyClassifier
 
-from hardwood.attacks import attack, black_box_attack, transfer_attack
-from hardwood.reproduction.methods import Method
-from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.protocol import Table, split_folds
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
-from hardwood.results import AttackResult
+from hardwood import AttackResult, attack, black_box_attack, transfer_attack
+from paper.methods import Method
+from paper.pieces import Piece, Record, describe_table
+from paper.protocol import Table, split_folds
+from paper.published import DEPTH, EPSILON, FOLDS
 
 ASKING = {"hopskipjump": "HopSkipJump", "boundary": "boundary attack"}
 SURROGATE_TREES = 30

@@ -13,25 +13,20 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
-from typer.testing import CliRunner
 
 from hardwood import RobustTreeClassifier, adversarial_accuracy, evaluate, load_dataset
-from hardwood.cli.app import app
-from hardwood.plot import plot_adversarial_gini, save_picture
-from hardwood.plot.paper.adversarial_gini import SplitCounts
-from hardwood.reproduction import Experiment, Outcome, write_report
-from hardwood.reproduction.black_box import BlackBoxPlan, Susceptibility, weigh_attackers
-from hardwood.reproduction.comparison import conclude_refinement, explain_difference, judge
-from hardwood.reproduction.experiment import LearnerScore, MethodScore
-from hardwood.reproduction.hardening import plan_hardening, weigh_hardening
-from hardwood.reproduction.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, METHODS, REFINED
-from hardwood.reproduction.page import write_page
-from hardwood.reproduction.page_studies import conclude_black_box, conclude_hardening
-from hardwood.reproduction.pieces import Piece, Results, do_pieces
-from hardwood.reproduction.protocol import Score, Table, split_folds
-from hardwood.reproduction.published import OVERVIEW, read_published
-from hardwood.reproduction.report import list_records
-from hardwood.reproduction.studies import GrowthPlan
+from paper.black_box import BlackBoxPlan, Susceptibility, weigh_attackers
+from paper.comparison import conclude_refinement, explain_difference, judge
+from paper.experiment import Experiment, LearnerScore, MethodScore, Outcome
+from paper.hardening import plan_hardening, weigh_hardening
+from paper.methods import EXACT_HARDENING, GREEDY, L0_HARDENING, METHODS, REFINED
+from paper.page import write_page
+from paper.page_studies import conclude_black_box, conclude_hardening
+from paper.pieces import Piece, Results, do_pieces
+from paper.protocol import Score, Table, split_folds
+from paper.published import OVERVIEW, read_published
+from paper.report import list_records, write_report
+from paper.studies import GrowthPlan
 
 TABLES = ["haberman", "ionosphere"]
 SMALL = GrowthPlan(rows=(100, 200), features=(10, 20), depths=(1, 2), fixed_rows=100)
@@ -278,7 +273,7 @@ def test_changed_settings_are_done_again(tmp_path: Path) -> None:
 def test_changed_code_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     for software in ("1.0", "1.0", "1.1"):
-        monkeypatch.setattr("hardwood.reproduction.pieces._describe_software", lambda software=software: software)
+        monkeypatch.setattr("paper.pieces._describe_software", lambda software=software: software)
         do_pieces(make_pieces(calls, "a"), Results(tmp_path / "results.json"))
     assert sorted(calls) == sorted([*range(5)] * 2)
 
@@ -334,12 +329,6 @@ def test_report(folder: Path, outcome: Outcome) -> None:
         first, *_, last = csv.DictReader(file)
     assert first["table"] == "ionosphere"
     assert float(last["adversarial_accuracy"]) > float(first["adversarial_accuracy"]) + 0.05
-
-
-def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
-    for name in ("a.svg", "b.svg"):
-        save_picture(plot_adversarial_gini(), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def with_score(
@@ -417,74 +406,3 @@ def test_the_authors_code_is_evidence(
     assert "the mean is the same, above the published 0.700" in reason
     assert ("groot-trees" in reason) == (words is not None)
     assert words is None or words in reason
-
-
-def run(*args: object):
-    return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="hardwood")
-
-
-@pytest.fixture
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few sizes, and a figure that is quickly drawn."""
-    monkeypatch.setattr(
-        "hardwood.reproduction.report.list_figures", lambda _: {"adversarial_gini": plot_adversarial_gini}
-    )
-    monkeypatch.setattr("hardwood.reproduction.experiment.QUICK_GROWTH", SMALL)
-    monkeypatch.setattr("hardwood.reproduction.experiment.QUICK_HARDENING", SMALL)
-
-
-@pytest.mark.usefixtures("_small")
-def test_the_command(tmp_path: Path) -> None:
-    result = run("reproduce", "--quick", "--table", "haberman", "--output", tmp_path / "new" / "folder", "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    assert "GROOT" in result.output
-    assert (tmp_path / "new" / "folder" / "index.html").is_file()
-
-
-@pytest.mark.usefixtures("_small")
-def test_a_table_that_cannot_be_had_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str):
-        if name == "planning-relax":
-            raise ConnectionError("OpenML cannot be reached")
-        return load_dataset(name)
-
-    monkeypatch.setattr("hardwood.reproduction.experiment.load_dataset", load)
-    tables = ("--table", "haberman", "--table", "planning-relax")
-    result = run("reproduce", "--quick", *tables, "--output", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "left out: planning-relax: OpenML cannot be reached" in result.output
-    assert "OpenML cannot be reached" in (tmp_path / "index.html").read_text()
-
-
-def test_wrong_names_and_wrong_places(tmp_path: Path) -> None:
-    result = run("reproduce", "--table", "iris", "--output", tmp_path)
-    assert result.exit_code == 1
-    assert "'iris' is not in the paper" in result.output
-    (tmp_path / "file").touch()
-    result = run("reproduce", "--output", tmp_path / "file")
-    assert result.exit_code == 1
-    assert "cannot make the folder" in result.output
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Experiment, "run", interrupt)
-    result = run("reproduce", "--quick", "--output", tmp_path)
-    assert result.exit_code == 130
-    assert "the same command goes on from there" in result.output
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_solution_line_is_a_line_of_maxima(seed: int) -> None:
-    """On the line both sides have the same mix of classes, which no choice beats."""
-    numbers = np.random.default_rng(seed).integers(1, 30, 6).tolist()
-    counts = SplitCounts((numbers[0], numbers[1]), (numbers[2], numbers[3]), (numbers[4], numbers[5]))
-    x = np.linspace(0, counts.movable[1], 50)
-    y = counts.solution_line(x)
-    inside = (y >= 0) & (y <= counts.movable[0])
-    everywhere = counts.impurity(x[None, :], np.linspace(0, counts.movable[0], 50)[:, None])
-    on_line = counts.impurity(x[inside], y[inside])
-    assert np.all(on_line >= everywhere.max() - 1e-12)
-    assert counts.impurity(*counts.worst((0, 0))) <= (on_line.max() if inside.any() else everywhere.max()) + 1e-12

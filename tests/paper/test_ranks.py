@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hardwood.evaluation.ranks import compare_ranks, wilcoxon_p
+from paper.ranks import compare_ranks, wilcoxon_p
 
 
 def draw_scores(seed: int, n_tables: int = 12, n_methods: int = 4) -> dict[str, list[float]]:

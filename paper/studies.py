@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_classification
 
-from hardwood.attacks import attack
-from hardwood.reproduction.methods import Learner, Method, make_rho_tree
-from hardwood.reproduction.pieces import Piece, Record, describe_table
-from hardwood.reproduction.protocol import Table, score_fold, split_folds, time_fit
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
+from hardwood import attack
+from paper.methods import Learner, Method, make_rho_tree
+from paper.pieces import Piece, Record, describe_table
+from paper.protocol import Table, score_fold, split_folds, time_fit
+from paper.published import DEPTH, EPSILON, FOLDS
 
 RHO_TABLES = ("ionosphere", "sonar", "spambase", "wine")
 COLUMN_ORDERS = 20

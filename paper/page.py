@@ -11,8 +11,8 @@ import numpy as np
 import sklearn
 
 import hardwood
-from hardwood.reproduction.black_box import SURROGATE_TREES
-from hardwood.reproduction.comparison import (
+from paper.black_box import SURROGATE_TREES
+from paper.comparison import (
     conclude_refinement,
     explain_difference,
     judge,
@@ -20,10 +20,10 @@ from hardwood.reproduction.comparison import (
     mean_scores,
     signed,
 )
-from hardwood.reproduction.experiment import MethodScore, Outcome
-from hardwood.reproduction.methods import HARDENED_TREES, HARDENING_ROUNDS, REFINED, Method
-from hardwood.reproduction.page_studies import tell_black_box, tell_hardening, tell_overview, tell_transfer
-from hardwood.reproduction.published import DEPTH, EPSILON, FOLDS
+from paper.experiment import MethodScore, Outcome
+from paper.methods import HARDENED_TREES, HARDENING_ROUNDS, REFINED, Method
+from paper.page_studies import tell_black_box, tell_hardening, tell_overview, tell_transfer
+from paper.published import DEPTH, EPSILON, FOLDS
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #333; max-width: 88rem;
@@ -221,7 +221,7 @@ def _embed(name: str, picture: bytes) -> str:
 def _close() -> Iterator[str]:
     yield "<h2>How this was made</h2>"
     yield (
-        f"<p><code>hardwood reproduce</code>: hardwood {escape(hardwood.__version__)}, scikit-learn "
+        f"<p><code>python -m paper</code>: hardwood {escape(hardwood.__version__)}, scikit-learn "
         f"{escape(sklearn.__version__)}, Python {platform.python_version()}, {escape(platform.system())} on "
         f"{escape(platform.machine())}. The numbers are in the CSV files beside this page, fold by fold, "
         "and the figures as PNG and SVG. TREANT's rules are the paper's: each feature down or up by the radius at "

@@ -7,14 +7,14 @@ from html import escape
 
 import numpy as np
 
-from hardwood.reproduction.black_box import ASKING, Attacker, weigh_attackers
-from hardwood.reproduction.comparison import signed
-from hardwood.reproduction.experiment import Outcome
-from hardwood.reproduction.hardening import ENSEMBLES, ROUNDS, TABLES, TREES, Hardening, weigh_hardening
-from hardwood.reproduction.methods import EXACT_HARDENING, HARDENED_TREES, HARDENING_ROUNDS, L0_HARDENING
-from hardwood.reproduction.pieces import Record
-from hardwood.reproduction.published import DEPTH, EPSILON, OVERVIEW
-from hardwood.reproduction.studies import growth_exponent
+from paper.black_box import ASKING, Attacker, weigh_attackers
+from paper.comparison import signed
+from paper.experiment import Outcome
+from paper.hardening import ENSEMBLES, ROUNDS, TABLES, TREES, Hardening, weigh_hardening
+from paper.methods import EXACT_HARDENING, HARDENED_TREES, HARDENING_ROUNDS, L0_HARDENING
+from paper.pieces import Record
+from paper.published import DEPTH, EPSILON, OVERVIEW
+from paper.studies import growth_exponent
 
 
 def tell_transfer(outcome: Outcome) -> Iterator[str]:

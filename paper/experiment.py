@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hardwood.attacks import transfer_attack
-from hardwood.datasets import load_dataset
-from hardwood.evaluation import evaluate
-from hardwood.reproduction.black_box import (
+from hardwood import evaluate, load_dataset, transfer_attack
+from paper.black_box import (
     QUICK_BLACK_BOX,
     WHOLE_BLACK_BOX,
     Attacker,
@@ -20,9 +18,9 @@ from hardwood.reproduction.black_box import (
     list_attackers,
     plan_black_box,
 )
-from hardwood.reproduction.hardening import ENSEMBLES, plan_hardening
-from hardwood.reproduction.hardening import TABLES as HARDENING_TABLES
-from hardwood.reproduction.methods import (
+from paper.hardening import ENSEMBLES, plan_hardening
+from paper.hardening import TABLES as HARDENING_TABLES
+from paper.methods import (
     EXACT_HARDENING,
     GREEDY,
     HARDENED_TREES,
@@ -32,10 +30,10 @@ from hardwood.reproduction.methods import (
     Learner,
     Method,
 )
-from hardwood.reproduction.pieces import Piece, Progress, Record, Results, do_pieces
-from hardwood.reproduction.protocol import Score, Table, plan_ceilings, plan_folds
-from hardwood.reproduction.published import DEPTH, EPSILON, read_published
-from hardwood.reproduction.studies import (
+from paper.pieces import Piece, Progress, Record, Results, do_pieces
+from paper.protocol import Score, Table, plan_ceilings, plan_folds
+from paper.published import DEPTH, EPSILON, read_published
+from paper.studies import (
     QUICK_GROWTH,
     QUICK_HARDENING,
     RHO_TABLES,
@@ -163,7 +161,7 @@ class Experiment:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from hardwood.reproduction import Experiment
+    >>> from paper.experiment import Experiment
     >>> outcome = Experiment(Path("reproduction"), ["haberman"], quick=True).run()  # doctest: +SKIP
     >>> outcome.scores["haberman", "groot"].adversarial  # doctest: +SKIP
     Score(mean=0.7223691168693814, deviation=0.0458...)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.plot.pictures import GREY, new_figure
-from hardwood.plot.regions import COLORS, INK
+from paper.figures.style import COLORS, GREY, INK, new_figure
 
 # The sketch: a threshold at 0, a reach of 1, and where the samples of class 0 and of class 1 are.
 _BENIGN = (-2.6, -2.2, -1.7, -1.4, -0.6, 0.75, 2.0)
@@ -60,7 +59,7 @@ def plot_adversarial_gini() -> Any:
 
     Examples
     --------
-    >>> from hardwood.plot import plot_adversarial_gini
+    >>> from paper.figures import plot_adversarial_gini
     >>> figure = plot_adversarial_gini()
     >>> len(figure.axes)
     2
@@ -131,7 +130,7 @@ def plot_concavity(seed: int = 0) -> Any:
 
     Examples
     --------
-    >>> from hardwood.plot import plot_concavity
+    >>> from paper.figures import plot_concavity
     >>> figure = plot_concavity()
     >>> len(figure.axes)
     6

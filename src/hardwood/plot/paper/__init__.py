@@ -1,1 +1,0 @@
-"""Figures of the GROOT paper: its idea, its toy tables, its scores."""
