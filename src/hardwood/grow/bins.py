@@ -18,8 +18,10 @@ from hardwood.grow.shifts import find_slots
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
-# With codes of one byte: bins 0 to 254, between 254 thresholds.
-MOST_BINS = 255
+# How many codes one byte tells apart.
+BYTE_CODES = 256
+# With codes of one byte: bins 0 to 254, between 254 thresholds, and the code of missing values.
+MOST_BINS = BYTE_CODES - 1
 # Thresholds that codes of two bytes can tell apart.
 MOST_THRESHOLDS = np.iinfo(np.uint16).max
 # Rows whose ends the thresholds are chosen from. A quantile of theirs is off by 0.2 % of all rows (one standard
@@ -194,6 +196,11 @@ def read_blocks(
         yield block, own[:size], (lo[:size], hi[:size])
 
 
+def choose_code_type(n_codes: int) -> type:
+    """Return the smallest type that tells codes apart."""
+    return np.uint8 if n_codes <= BYTE_CODES else np.uint16
+
+
 class CodeWriter:
     """Writes the codes of all samples as rows come in, batch after batch.
 
@@ -207,8 +214,8 @@ class CodeWriter:
 
     def __init__(self, bins: Bins, reach: Reach, stays: np.ndarray, class_index: np.ndarray) -> None:
         n_staying = int(np.bincount(class_index, minlength=len(stays))[stays].sum())
-        dtype = np.uint8 if bins.width <= MOST_BINS + 1 else np.uint16
-        self.codes = np.empty((len(class_index) + n_staying, bins.n_columns), dtype=dtype)
+        dtype = choose_code_type(bins.width)
+        self.codes: np.ndarray = np.empty((len(class_index) + n_staying, bins.n_columns), dtype=dtype)
         self._bins, self._guide, self._reach, self._stays = bins, make_guide(bins), reach, stays
         self._class_index = class_index
         self._next_row, self._next_part = 0, len(class_index)
