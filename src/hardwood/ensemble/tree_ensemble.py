@@ -17,6 +17,7 @@ from hardwood.ensemble.bit_sets import unpack_set
 from hardwood.ensemble.document import read_document, write_document
 from hardwood.ensemble.sums import check_sums
 from hardwood.files import write_whole
+from hardwood.quoting import shorten
 from hardwood.table import Schema
 
 
@@ -348,5 +349,5 @@ class TreeEnsemble:
         try:
             check_sums(ensemble)
         except ValueError as error:
-            raise ValueError(f"{source} is not a valid hardwood model: {error}") from None
+            raise ValueError(f"{shorten(source)} is not a valid hardwood model: {error}") from None
         return ensemble
