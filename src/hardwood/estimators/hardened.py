@@ -15,10 +15,11 @@ from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
-from hardwood.estimators.parameters import check_choice, check_size, is_integer
+from hardwood.estimators.parameters import check_choice, check_size
 from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
+from hardwood.reals import check_count
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
@@ -257,8 +258,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_norm(self.norm)
         check_time_limit(self.time_limit)
         check_choice("method", self.method, METHODS)
-        if not (is_integer(self.rounds) and self.rounds >= 1):
-            raise ValueError(f"rounds={quote(self.rounds)}: expected an integer >= 1")
+        check_count("rounds", self.rounds, 1)
         if not isinstance(self.accumulate, (bool, np.bool_)):
             raise ValueError(f"accumulate={quote(self.accumulate)}: expected True or False")
 

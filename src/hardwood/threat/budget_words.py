@@ -22,7 +22,7 @@ def read_max_changes(value: Any) -> int | None:
     """Return how many columns may be changed."""
     if value is None:
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) <= sys.maxsize:
         raise ValueError(
             f"max_changes={quote(value)}: expected how many columns may be changed, a whole number >= 0 of at most "
             "18 digits; None is no limit"
