@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hardwood.files import naming
 from hardwood.quoting import shorten
 
 # What a text may begin with: the longer marks first, as one is the beginning of another.
@@ -20,7 +21,13 @@ _MARKS = {
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return what is in a text file."""
-    return decode(Path(path).read_bytes())
+    return decode(read_bytes(path))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return what is in a file; errors name it, shortened."""
+    with naming(path):
+        return Path(path).read_bytes()
 
 
 def decode(raw: bytes) -> str:

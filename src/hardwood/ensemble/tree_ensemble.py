@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from hardwood.ensemble.sums import check_sums
 from hardwood.files import write_whole
 from hardwood.quoting import shorten
 from hardwood.table import Schema
+from hardwood.texts import read_bytes
 
 
 class LeafBoxes(NamedTuple):
@@ -340,7 +340,7 @@ class TreeEnsemble:
         ValueError
             If the file is not such a model, is damaged, or was written by a later version.
         """
-        return cls.parse_json(Path(path).read_bytes(), source=os.fspath(path))
+        return cls.parse_json(read_bytes(path), source=os.fspath(path))
 
     @classmethod
     def parse_json(cls, text: str | bytes, source: str = "the text") -> "TreeEnsemble":

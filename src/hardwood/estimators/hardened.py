@@ -18,7 +18,7 @@ from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size
 from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
-from hardwood.quoting import quote
+from hardwood.quoting import quote, shortening
 from hardwood.reals import check_count
 from hardwood.table import Schema
 from hardwood.threads import count_threads
@@ -266,7 +266,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return a table as the estimator was given it in training."""
         check_is_fitted(self)
         if not isinstance(X, np.ndarray) or X.ndim == 2:  # what is no table is refused by the schema
-            validate_data(self, X, reset=False, skip_check_array=True)
+            with shortening():
+                validate_data(self, X, reset=False, skip_check_array=True)
         return _as_table(X, self._schema, self._schema.encode(X))
 
     def __sklearn_tags__(self) -> Any:
