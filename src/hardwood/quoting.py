@@ -1,7 +1,8 @@
 """Repeating what a user gave, in errors: in full where it is short, otherwise its beginning and how long it is."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -42,6 +43,17 @@ def _spell(value: Any, spell: Any) -> str:
         return f"{type(value).__name__} too long to write out"
     except RecursionError:
         return f"{type(value).__name__} nested too deep to write out"
+
+
+@contextmanager
+def shortening(longest: int = 5 * LONGEST) -> Iterator[None]:
+    """Shorten what somebody else's ``ValueError`` says, such as scikit-learn's, which repeats whole tables."""
+    try:
+        yield
+    except ValueError as error:
+        if len(str(error)) <= longest:
+            raise
+        raise ValueError(shorten(error, longest)) from None
 
 
 def list_some(values: Collection[Any], most: int = MOST, spell: Any = quote) -> str:

@@ -1,10 +1,17 @@
-"""Reading real numbers that a user gave beside a table, such as targets and weights: what is no number has no sense."""
+"""Reading numbers that a user gave beside a table, such as targets, weights and parameters."""
 
+import math
+import sys
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from hardwood.quoting import quote
+
+# Trees, rounds, starts: nobody can wait for more.
+MOST_COUNTED = 2**31 - 1
+LARGEST = sys.float_info.max
 
 
 def read_reals(values: Any, name: str) -> np.ndarray:
@@ -15,12 +22,16 @@ def read_reals(values: Any, name: str) -> np.ndarray:
     >>> read_reals([1, 2.5, True], "y")
     array([1. , 2.5, 1. ])
     """
-    given = np.asarray(values)
+    try:
+        given = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"{name}: expected numbers, got {quote(values)}") from None
     if given.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
             return np.asarray(given, dtype=np.float64)
     if given.dtype.kind != "O":
-        raise ValueError(f"{name}: expected numbers, got {given.dtype}, such as {_quote_first(given)}")
+        shown = quote(given.ravel()[0].item()) if given.dtype.kind in "US" else given.dtype
+        raise ValueError(f"{name}: expected numbers, got {shown}")
     return np.array([read_real(each, name) for each in given.ravel().tolist()], dtype=np.float64).reshape(given.shape)
 
 
@@ -37,5 +48,40 @@ def read_real(value: Any, name: str) -> float:
     raise ValueError(f"{name}: expected numbers, got {quote(value)}")
 
 
-def _quote_first(values: np.ndarray) -> str:
-    return quote(values.ravel()[:1].tolist()[0]) if values.size else "none"
+def to_float(value: Any) -> float:
+    """Return a real number as float64; NaN, which no comparison accepts, for what is none or too large.
+
+    Examples
+    --------
+    >>> to_float(1), to_float("1"), to_float(True), to_float(10**400)
+    (1.0, nan, nan, nan)
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def is_integer(value: Any) -> bool:
+    """Say whether a value is a whole number (a bool is not)."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """Return a real number within [low, high], or say what is wrong with it."""
+    number = to_float(value)
+    if not low <= number <= high:
+        upper = f" and <= {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name}={quote(value)}: expected a number >= {low:g}{upper}")
+    return number
+
+
+def check_count(name: str, value: Any, low: int, high: int = MOST_COUNTED) -> int:
+    """Return a whole number from `low` to `high`, or say what is wrong with it."""
+    if not (is_integer(value) and low <= value <= high):
+        is_many = is_integer(value) and value > high == MOST_COUNTED
+        wanted = f"an integer from {low} to {high}" if is_many or high < MOST_COUNTED else f"an integer >= {low}"
+        raise ValueError(f"{name}={quote(value)}: expected {wanted}")
+    return int(value)

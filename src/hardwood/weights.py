@@ -1,11 +1,13 @@
 """What `sample_weight` means: reading weights, and a unit in which products of their sums are numbers."""
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hardwood.quoting import quote
+from hardwood.reals import read_reals
 
 # Growing multiplies up to four sums of weights. Where the heaviest row weighs between 2^-180 and 2^180, that is a
 # number; other weights are divided by a power of two, which changes none of their bits.
@@ -31,10 +33,7 @@ class WeightRange(NamedTuple):
 
 def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return one finite weight per row, none of them negative; a single number is the weight of every row."""
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"sample_weight: expected numbers, got {quote(sample_weight)}") from None
+    weight = read_reals(sample_weight, "sample_weight")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape != (n_rows,):
@@ -148,3 +147,38 @@ def divide_classes(found: WeightRange, class_weight: np.ndarray, *, has_weight: 
     if not (divided * unit == class_weight).all():
         raise ValueError(f"{names}: one makes up for the other beyond what float64 can hold; expected ordinary weights")
     return divided, unit
+
+
+def average(values: np.ndarray, sample_weight: Any) -> float:
+    """Return the average of a number >= 0 per row, by weight, however large numbers and weights are.
+
+    Examples
+    --------
+    >>> average(np.array([1.0, 2.0]), None), average(np.array([1.0, 2.0]), [1e308, 1e308])
+    (1.5, 1.5)
+    """
+    weight = np.ones(len(values)) if sample_weight is None else read_weights(sample_weight, len(values))
+    kept = find_weighted(weight)
+    scaled, unit = _scale(np.asarray(values, dtype=np.float64)[kept])
+    return float(np.average(scaled, weights=_scale(weight[kept])[0])) * unit
+
+
+def add_weights(weight: np.ndarray) -> Fraction:
+    """Return what rows weigh together, also where that is more than a float can hold.
+
+    Examples
+    --------
+    >>> add_weights(np.array([1.0, 2.0])), float(add_weights(np.full(4, 1e308)) / add_weights(np.full(2, 1e308)))
+    (Fraction(3, 1), 2.0)
+    """
+    scaled, unit = _scale(weight)
+    return Fraction(float(scaled.sum())) * Fraction(unit)
+
+
+def _scale(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return numbers >= 0 divided by a power of two by which none is more than 2, and that power."""
+    largest = float(values.max(initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return values, 1.0
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    return values / unit, unit

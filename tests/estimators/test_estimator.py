@@ -447,7 +447,7 @@ class TestWeights:
             (np.full(200, np.inf), "sample_weight: row 0 has inf; expected finite weights >= 0"),
             (np.full(200, -1.0), "sample_weight: row 0 has -1.0; expected finite weights >= 0"),
             (np.zeros(200), "sample_weight: the weights of all rows are zero; expected a positive one"),
-            (["heavy"] * 200, r"sample_weight: expected numbers, got \['heavy', .*\.\.\. \([\d,]+ characters\)"),
+            (["heavy"] * 200, "sample_weight: expected numbers, got 'heavy'"),
         ],
         ids=["too few", "two-dimensional", "NaN", "infinite", "negative", "zero", "text"],
     )

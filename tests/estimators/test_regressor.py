@@ -70,7 +70,7 @@ def test_bad_parameters_are_named(name: str, value: Any, table: Any) -> None:
 class TestBadInput:
     def test_targets(self, table: Any) -> None:
         X, y = table
-        with pytest.raises(ValueError, match=r"y: expected numbers, got .*such as 'a'; for classes there is"):
+        with pytest.raises(ValueError, match=r"y: expected numbers, got 'a'; for classes there is"):
             RobustTreeRegressor().fit(X, ["a"] * len(X))
         with pytest.raises(ValueError, match="contains NaN"):
             RobustTreeRegressor().fit(X, np.where(y > 300.0, np.nan, y))

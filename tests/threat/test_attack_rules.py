@@ -57,8 +57,8 @@ class TestWords:
     @pytest.mark.parametrize(
         ("parameters", "problem"),
         [
-            ({"feature": 1.5, "add": 1}, "feature=1.5"),
-            ({"feature": True, "add": 1}, "feature=True"),
+            ({"feature": 1.5, "add": 1}, "feature: 1.5"),
+            ({"feature": True, "add": 1}, "feature: True"),
             ({"feature": "age"}, "feature 'age': add=None, set_to=None"),
             ({"feature": "age", "add": 1, "set_to": 2}, "add=1, set_to=2"),
             ({"feature": "age", "add": float("nan")}, "add=nan"),

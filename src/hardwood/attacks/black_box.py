@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from hardwood.extras import explain_missing
 from hardwood.quoting import quote
+from hardwood.reals import check_count
 from hardwood.results import AttackResult
 from hardwood.table import Schema
 from hardwood.table.likeness import decode_like
@@ -84,13 +84,12 @@ def black_box_attack(
         raise ValueError(f"method={quote(method)}: expected one of {', '.join(map(repr, METHODS))}")
     if not isinstance(norm, (int, float)) or norm not in NORMS:
         raise ValueError(f"norm={quote(norm)}: expected inf or 2")
-    if not isinstance(max_queries, Integral) or isinstance(max_queries, bool) or max_queries < 1:
-        raise ValueError(f"max_queries={quote(max_queries)}: expected an integer >= 1")
+    max_queries = check_count("max_queries", max_queries, 1)
     target = Target(model, X, y, threat)
     generator = check_random_state(random_state)
     examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
     found = target.is_wrong.copy()
-    for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.class_index]):
+    for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.class_index]).tolist():
         query_attack = _QueryAttack(target, row, norm, max_queries)
         if len(query_attack.movable):
             _run(toolbox, method, norm, query_attack, int(generator.randint(np.iinfo(np.int32).max)))

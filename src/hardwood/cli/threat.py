@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from hardwood.cli.messages import CommandError, console, explaining, run_with_no
 from hardwood.cli.proposals import find_proposals, propose_domains, propose_options
 from hardwood.cli.tables import check_has, check_inputs, check_output, read_table, write_file
 from hardwood.quoting import shorten
+from hardwood.texts import parse_json, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def read_threat(path: Path | None, epsilon: float | None) -> ThreatModel:
     if path is None:
         return hardwood.ThreatModel(epsilon)
     with explaining(f"read {path}"):
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
         return hardwood.ThreatModel.parse(_find_in_model(text) if path.suffix.lower() == ".json" else text)
 
 
@@ -105,7 +105,7 @@ def resolve_words(settled: ThreatModel) -> ThreatModel:
 
 def _find_in_model(text: str) -> str:
     """Return what a model was trained against: the same on every table, as everything relative has become numbers."""
-    document = json.loads(text)
+    document = parse_json(text)
     threat = document.get("threat") if isinstance(document, dict) else None
     if not isinstance(threat, str):
         raise ValueError("it does not say what it was trained against; give a threat model (TOML)")

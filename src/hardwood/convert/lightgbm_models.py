@@ -14,6 +14,7 @@ from hardwood.convert.source import Answer, Source
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
+from hardwood.texts import decode
 
 # Objectives that predict the sum of the trees as it is.
 _IDENTITY = ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg", "custom"]
@@ -30,9 +31,9 @@ def read_text(raw: bytes, source: str) -> Source:
     """Read what a text file holds."""
     lightgbm = load_library("lightgbm")
     try:
-        booster = lightgbm.Booster(model_str=check_text(raw.decode()))
+        booster = lightgbm.Booster(model_str=check_text(decode(raw)))
     except (lightgbm.basic.LightGBMError, ValueError, OverflowError) as error:
-        raise ValueError(f"{source} is not a valid LightGBM model: {shorten(error)}") from None
+        raise ValueError(f"{shorten(source)} is not a valid LightGBM model: {shorten(error)}") from None
     return read_booster(booster)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from hardwood.convert.source import Source
 from hardwood.convert.ubj import UBJ_LENGTHS
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import shorten
+from hardwood.texts import drop_mark, read_bytes
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".skops")
 # How pickles begin, and what joblib and skops compress with: gzip, zlib, bzip2, xz, lz4, zip.
@@ -22,8 +24,8 @@ def is_pickle(path: str | os.PathLike[str]) -> bool:
 
 def read_file(path: str | os.PathLike[str]) -> TreeEnsemble | Source:
     """Read a saved model: hardwood's JSON, XGBoost's JSON or UBJ, or LightGBM's text."""
-    raw = Path(path).read_bytes()
-    source = os.fspath(path)
+    source = shorten(os.fspath(path))
+    raw = drop_mark(read_bytes(path), source)
     if is_pickle(path):
         raise ValueError(
             f"{source} looks like a pickle, and to load a pickle is to run the code in it; if you trust it, load it "

@@ -23,6 +23,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble, place_values
 from hardwood.quoting import list_some, quote, shorten
 from hardwood.table import Schema
+from hardwood.texts import parse_json
 
 # What a node of DART adds: from its value, the base score and the weight of its tree.
 Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -35,7 +36,7 @@ def read_bytes(raw: bytes, source: str) -> Source:
     xgboost = load_library("xgboost")
     try:
         # What XGBoost is given was written here: its reader trusts what it reads.
-        document = parse_ubj(raw) if raw[1:2] in UBJ_LENGTHS else json.loads(raw)
+        document = parse_ubj(raw) if raw[1:2] in UBJ_LENGTHS else parse_json(raw)
         check_document(document)
         written = bytearray(json.dumps(document).encode())
         booster = xgboost.Booster()
@@ -44,7 +45,7 @@ def read_bytes(raw: bytes, source: str) -> Source:
         kind = facts.get("_estimator_type") if isinstance(facts, dict) else None
     except (ValueError, RecursionError, OverflowError, xgboost.core.XGBoostError) as error:
         first_line = shorten(str(error).partition("\n")[0])
-        raise ValueError(f"{source} is not a valid XGBoost model: {first_line}") from None
+        raise ValueError(f"{shorten(source)} is not a valid XGBoost model: {first_line}") from None
     if kind not in _ESTIMATORS:
         return read_booster(booster)
     estimator = getattr(xgboost, _ESTIMATORS[kind])()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from fractions import Fraction
 from inspect import signature
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -15,6 +16,7 @@ from hardwood.dask.tables import Part, delay_parts, is_frame, say_where
 from hardwood.evaluation.streamed import join_reports, settle_heads, take_head
 from hardwood.progress import read_progress
 from hardwood.threat import ThreatModel
+from hardwood.weights import add_weights, read_weights
 
 
 def verify(model: Any, X: Any, y: Any, threat: Any, *, client: Any = None, progress: Any = None, **options: Any) -> Any:
@@ -119,7 +121,7 @@ class _Share(NamedTuple):
     """A share of some rows, and what these weigh."""
 
     share: float
-    weight: float
+    weight: Fraction
 
 
 def _ask(
@@ -186,10 +188,10 @@ def _take_head(part: Part) -> Any:
 
 def _call(function: Callable[..., Any], shared: tuple[Any, ThreatModel, dict[str, Any]], part: Part) -> Any:
     """Call a function on a partition; None: it has no rows, or none that weigh anything."""
-    n_rows = float(part.X.shape[0])
+    n_rows = Fraction(part.X.shape[0])
     model, threat, options = shared
     if part.sample_weight is not None:
-        n_rows = float(np.sum(part.sample_weight, dtype=np.float64))
+        n_rows = add_weights(read_weights(part.sample_weight, part.X.shape[0]))
         options = options | {"sample_weight": part.sample_weight}
     if not n_rows:
         return None
@@ -199,7 +201,7 @@ def _call(function: Callable[..., Any], shared: tuple[Any, ThreatModel, dict[str
 
 
 def _average(shares: list[_Share]) -> float:
-    return sum(each.share * each.weight for each in shares) / sum(each.weight for each in shares)
+    return float(sum(Fraction(each.share) * each.weight for each in shares) / sum(each.weight for each in shares))
 
 
 def _join(results: list[Any]) -> Any:

@@ -1,7 +1,7 @@
 """A TreeEnsemble as a JSON document: a versioned schema, checked in full when it is read."""
 
 import json
-import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from hardwood.ensemble.bit_sets import pack_sets
 from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
+from hardwood.texts import parse_json
 
 FORMAT = "hardwood.TreeEnsemble"
 VERSION = 2
@@ -59,14 +60,15 @@ def read_document(text: str | bytes, source: str) -> dict[str, Any]:
     ValueError
         If the text is not such a document, is damaged, or was written by a later version.
     """
+    source = shorten(source)
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(text)
+    except ValueError as error:
         raise ValueError(f"{source} is not a JSON file: {error}") from None
     try:
         return _read(document)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else shorten(error, 1000)
+        what = f"{shorten(error)} is missing" if isinstance(error, KeyError) else shorten(error, 1000)
         raise ValueError(f"{source} is not a valid hardwood model: {what}") from None
 
 
@@ -109,7 +111,8 @@ def _check_outputs(
     _require(precision in ("float32", "float64"), f"unknown precision {quote(precision)}; known: float32, float64")
     for name, number in (("divisor", divisor), ("cut", cut)):
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        _require(is_number and math.isfinite(number), f"{name} must be a finite number, not {quote(number)}")
+        is_finite = is_number and abs(number) <= sys.float_info.max
+        _require(is_finite, f"{name} must be a finite number, not {quote(number)}")
     _require(divisor > 0, f"divisor must be positive, not {quote(divisor)}")
     _require(base_score.ndim == 1, "base_score must be a list of numbers")
     if link == "value":
@@ -166,7 +169,7 @@ def _read_left_sets(record: dict[str, Any], feature: np.ndarray, schema: Schema)
         members = np.zeros(len(labels) + 1, dtype=bool)
         integers = isinstance(codes, list) and all(type(code) is int for code in codes)
         in_range = integers and all(0 <= code < len(members) for code in codes)
-        _require(in_range, f"left_categories of node {key} must list codes from 0 to {len(labels)}")
+        _require(in_range, f"left_categories of node {shorten(key)} must list codes from 0 to {len(labels)}")
         members[codes] = True
         left_sets[int(key)] = members
     return left_sets
@@ -174,8 +177,11 @@ def _read_left_sets(record: dict[str, Any], feature: np.ndarray, schema: Schema)
 
 def _read_array(items: Any, name: str, dtype: Any) -> np.ndarray:
     """Turn a JSON list into an array without letting anything be cast silently."""
-    array = np.asarray(items)
     kinds = {np.int32: "i", np.bool_: "b"}.get(dtype, "if")
+    try:
+        array = np.asarray(items)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0)
     _require(array.dtype.kind in kinds and array.size > 0, f"{name} must be a list of {np.dtype(dtype).name}")
     if dtype is np.int32:
         largest = np.iinfo(np.int32).max

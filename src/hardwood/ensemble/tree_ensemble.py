@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,9 @@ from hardwood.ensemble.bit_sets import unpack_set
 from hardwood.ensemble.document import read_document, write_document
 from hardwood.ensemble.sums import check_sums
 from hardwood.files import write_whole
+from hardwood.quoting import shorten
 from hardwood.table import Schema
+from hardwood.texts import read_bytes
 
 
 class LeafBoxes(NamedTuple):
@@ -339,7 +340,7 @@ class TreeEnsemble:
         ValueError
             If the file is not such a model, is damaged, or was written by a later version.
         """
-        return cls.parse_json(Path(path).read_bytes(), source=os.fspath(path))
+        return cls.parse_json(read_bytes(path), source=os.fspath(path))
 
     @classmethod
     def parse_json(cls, text: str | bytes, source: str = "the text") -> "TreeEnsemble":
@@ -348,5 +349,5 @@ class TreeEnsemble:
         try:
             check_sums(ensemble)
         except ValueError as error:
-            raise ValueError(f"{source} is not a valid hardwood model: {error}") from None
+            raise ValueError(f"{shorten(source)} is not a valid hardwood model: {error}") from None
         return ensemble

@@ -11,14 +11,13 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, Strati
 from hardwood.estimators.parameters import (
     check_choice,
     check_max_features,
-    check_number,
-    is_integer,
     read_seed,
 )
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.boosting import BoostingOptions
 from hardwood.grow.row_draws import DrawnRows, Fold, ListedRows
 from hardwood.quoting import quote
+from hardwood.reals import check_count, check_number, to_float
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -42,8 +41,8 @@ def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
         raise ValueError(f"learning_rate={quote(estimator.learning_rate)}: expected a number > 0")
     patience = estimator.n_iter_no_change
     return BoostingOptions(
-        n_rounds=_check_integer("n_estimators", estimator.n_estimators, 1),
-        max_depth=_check_integer("max_depth", estimator.max_depth, 1, MOST_DEPTH),
+        n_rounds=check_count("n_estimators", estimator.n_estimators, 1),
+        max_depth=check_count("max_depth", estimator.max_depth, 1, MOST_DEPTH),
         learning_rate=learning_rate,
         l2=check_number("l2_regularization", estimator.l2_regularization, 0.0),
         min_gain=check_number("min_gain", estimator.min_gain, 0.0),
@@ -51,23 +50,17 @@ def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
         subsample=_check_share("subsample", estimator.subsample),
         max_features=check_max_features(estimator.max_features, n_features),
         ordered=check_choice("mode", estimator.mode, MODES) == "ordered",
-        max_bins=_check_integer("max_bins", estimator.max_bins, 2, MOST_BINS),
+        max_bins=check_count("max_bins", estimator.max_bins, 2, MOST_BINS),
         seed=read_seed(estimator.random_state),
-        patience=None if patience is None else _check_integer("n_iter_no_change", patience, 1),
+        patience=None if patience is None else check_count("n_iter_no_change", patience, 1),
     )
 
 
-def _check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    if not (is_integer(value) and value >= low and (high is None or value <= high)):
-        wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-        raise ValueError(f"{name}={quote(value)}: expected {wanted}")
-    return int(value)
-
-
 def _check_share(name: str, value: Any) -> float:
-    if not (isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= 1.0):
+    share = to_float(value)
+    if not 0.0 < share <= 1.0:
         raise ValueError(f"{name}={quote(value)}: expected a share of the rows in (0, 1]")
-    return float(value)
+    return share
 
 
 def check_ordered(reach: Reach, schema: Schema) -> None:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.quoting import shortening
 from hardwood.table import Schema
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
@@ -47,7 +48,8 @@ class SingleTree:
         check_is_fitted(self)
         # An array has no names to compare, and the check is slow for small tables. Its shape is checked by the schema.
         if not isinstance(X, np.ndarray) or (X.ndim == 2 and hasattr(self, "feature_names_in_")):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            with shortening():
+                validate_data(self, X, reset=False, skip_check_array=True)
         return self.ensemble_
 
     def predict(self, X: Any) -> np.ndarray:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.parameters import check_max_bins, is_integer, is_share
+from hardwood.estimators.parameters import check_max_bins, is_share
 from hardwood.grow.forest import ForestOptions, TreeGrower, find_unseen, grow_forest, join_trees
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
+from hardwood.reals import MOST_COUNTED, check_count, is_integer
 from hardwood.table import Schema
 
 
@@ -43,19 +44,18 @@ def continue_forest(
 def check_forest(estimator: Any, n_rows: int, seed: int) -> ForestOptions:
     """Read the parameters that make a forest of trees."""
     n_trees, share, bootstrap = estimator.n_estimators, estimator.max_samples, estimator.bootstrap
-    if not (is_integer(n_trees) and n_trees >= 1):
-        raise ValueError(f"n_estimators={quote(n_trees)}: expected an integer >= 1")
+    n_trees = check_count("n_estimators", n_trees, 1)
     for name in ("max_samples", "oob_score"):
         if getattr(estimator, name) and not bootstrap:
             raise ValueError(
                 f"{name}={quote(getattr(estimator, name))}: for bootstrap=True only; every tree sees all rows"
             )
     drawn = n_rows if share is None else share
-    if not ((is_integer(drawn) and drawn >= 1) or is_share(drawn)):
+    if not ((is_integer(drawn) and 1 <= drawn <= MOST_COUNTED) or is_share(drawn)):
         raise ValueError(f"max_samples={quote(drawn)}: expected None, an integer >= 1 or a share of the rows in (0, 1]")
     n_drawn = int(drawn) if is_integer(drawn) else max(1, round(float(drawn) * n_rows))
     return ForestOptions(
-        n_trees=int(n_trees),
+        n_trees=n_trees,
         n_rows=n_rows,
         n_drawn=n_drawn if bootstrap else None,
         seed=seed,

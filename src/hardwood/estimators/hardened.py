@@ -15,10 +15,11 @@ from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
-from hardwood.estimators.parameters import check_choice, check_size, is_integer
+from hardwood.estimators.parameters import check_choice, check_size
 from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
-from hardwood.quoting import quote
+from hardwood.quoting import quote, shortening
+from hardwood.reals import check_count
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
@@ -257,8 +258,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_norm(self.norm)
         check_time_limit(self.time_limit)
         check_choice("method", self.method, METHODS)
-        if not (is_integer(self.rounds) and self.rounds >= 1):
-            raise ValueError(f"rounds={quote(self.rounds)}: expected an integer >= 1")
+        check_count("rounds", self.rounds, 1)
         if not isinstance(self.accumulate, (bool, np.bool_)):
             raise ValueError(f"accumulate={quote(self.accumulate)}: expected True or False")
 
@@ -266,7 +266,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return a table as the estimator was given it in training."""
         check_is_fitted(self)
         if not isinstance(X, np.ndarray) or X.ndim == 2:  # what is no table is refused by the schema
-            validate_data(self, X, reset=False, skip_check_array=True)
+            with shortening():
+                validate_data(self, X, reset=False, skip_check_array=True)
         return _as_table(X, self._schema, self._schema.encode(X))
 
     def __sklearn_tags__(self) -> Any:

@@ -9,10 +9,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
 
 from hardwood.ensemble.sums import HEADROOM
-from hardwood.estimators.parameters import is_integer
 from hardwood.estimators.target import has_missing, hides, read_columns, refuse_infinite
 from hardwood.grow.regression import RegressionProblem
 from hardwood.quoting import quote
+from hardwood.reals import MOST_COUNTED, is_integer, read_reals
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 from hardwood.weights import (
@@ -63,26 +63,22 @@ def read_numbers(y: Any, n_rows: int) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     column = column_or_1d(y, warn=True)
-    if column.dtype.kind not in "biuf":
-        try:
-            column = column.astype(np.float64)
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"y: expected numbers, got {column.dtype} such as {quote(column.tolist()[0])}; for classes there is "
-                "RobustTreeClassifier"
-            ) from None
+    try:
+        column = read_reals(column, "y")
+    except ValueError as error:
+        raise ValueError(f"{error}; for classes there is RobustTreeClassifier") from None
     refuse_infinite(column)
     if len(column) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows}, y has {len(column)}"
         )
-    return np.asarray(column, dtype=np.float64)
+    return column
 
 
 def count_added(estimator: Any) -> int:
     """Return how many numbers as large as targets a model of this estimator adds up: one per tree of a forest."""
     n_trees = getattr(estimator, "n_estimators", 1)
-    return int(n_trees) if is_integer(n_trees) and n_trees >= 1 else 1  # others are refused with the other parameters
+    return min(int(n_trees), MOST_COUNTED) if is_integer(n_trees) and n_trees >= 1 else 1  # others are refused later
 
 
 def refuse_size(target: np.ndarray, n_added: int) -> None:

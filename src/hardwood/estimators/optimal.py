@@ -9,12 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
-from hardwood.estimators.parameters import check_number, is_integer
 from hardwood.estimators.target import read_problem
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
-from hardwood.quoting import quote
+from hardwood.reals import check_count, check_number
 from hardwood.refinement.alternation import Settings
 from hardwood.refinement.door import count_covers
 from hardwood.refinement.leaf_values import measure_loss
@@ -128,8 +127,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        if not is_integer(self.max_depth) or self.max_depth < 0:
-            raise ValueError(f"max_depth={quote(self.max_depth)}: expected an integer >= 0")
+        max_depth = check_count("max_depth", self.max_depth, 0)
         limit = math.inf if self.time_limit is None else check_number("time_limit", self.time_limit, 0.0)
         rho = check_number("rho", self.rho, 0.0, 1.0)
         problem = read_problem(self, X, y, sample_weight)
@@ -140,7 +138,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         rows = Rows(problem.X[counts], problem.class_index[counts].astype("int64"), weight[counts], reach, rho)
         start = self._find_start(problem, rows)
         progress = self._count_in(problem.weight_unit)
-        proof = prove_optimum(rows, start, measure_loss(start, rows), int(self.max_depth), end, progress)
+        proof = prove_optimum(rows, start, measure_loss(start, rows), max_depth, end, progress)
         return self._keep_proof(proof, problem, float(rows.weight.sum()))
 
     def _count_in(self, weight_unit: float) -> Callable[[float, float], object] | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,14 @@ from hardwood.grow.criteria import CRITERIA
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
 from hardwood.quoting import quote
+from hardwood.reals import check_number, is_integer, to_float
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 
 
-def is_integer(value: Any) -> bool:
-    """Say whether a value is a whole number (a bool is not)."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def is_share(value: Any) -> bool:
     """Say whether a value is a share: a real number in (0, 1] that is not an integer, so that 1 means one."""
-    return isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < float(value) <= 1.0
-
-
-def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """Return a real number within [low, high], or say what is wrong with it."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and low <= value <= high):
-        upper = f" and <= {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name}={quote(value)}: expected a number >= {low:g}{upper}")
-    return float(value)
+    return not isinstance(value, Integral) and 0.0 < to_float(value) <= 1.0
 
 
 def check_optional_integer(name: str, value: Any, low: int) -> int:
@@ -48,7 +35,7 @@ def check_optional_integer(name: str, value: Any, low: int) -> int:
 def check_size(name: str, value: Any, low: int, n_rows: int) -> int:
     """Return a number of rows, given as such or as a share of all rows."""
     if is_integer(value) and value >= low:
-        return int(value)
+        return min(int(value), UNLIMITED)
     if is_share(value):
         return max(low, math.ceil(value * n_rows))
     raise ValueError(f"{name}={quote(value)}: expected an integer >= {low} or a share of the rows in (0, 1]")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.parameters import check_number, is_integer
 from hardwood.grow.limits import UNLIMITED, GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
+from hardwood.reals import check_count, check_number
 from hardwood.refinement.alternation import Settings
 from hardwood.refinement.door import count_covers
 from hardwood.refinement.refined import MAX_SWEEPS, improve_ordered, order_features
@@ -67,8 +67,7 @@ def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
     """Read an estimator's parameters of refinement; None if it wants none."""
     name = estimator.refine
     price = check_number("refine_price", estimator.refine_price, 0.0)
-    if not (is_integer(estimator.n_starts) and estimator.n_starts >= 0):
-        raise ValueError(f"n_starts={quote(estimator.n_starts)}: expected an integer >= 0")
+    n_starts = check_count("n_starts", estimator.n_starts, 0)
     if name is None:
         return None
     if not isinstance(name, str) or name not in REFINEMENTS:
@@ -78,7 +77,7 @@ def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
     if name == "alternate":
         return Refinement(settings, options.seed, None)
     plan = SearchPlan(
-        n_starts=int(estimator.n_starts),
+        n_starts=n_starts,
         beat_constant=bool(estimator.beat_constant),
         seed=options.seed,
         n_threads=options.n_threads,

@@ -28,6 +28,7 @@ from hardwood.grow.problem import Problem
 from hardwood.grow.row_sampler import RowSampler
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
+from hardwood.reals import read_reals
 from hardwood.table.batches import Batch, Stream
 from hardwood.table.columns import check_classes
 from hardwood.threat import Reach, ThreatModel
@@ -231,7 +232,7 @@ class FirstPass:
             raise ValueError("y: requires y, and the stream has no labels; name the target in hardwood.stream")
         n_rows, kept = batch.X.shape[0], None
         if batch.sample_weight is not None:
-            weight = np.asarray(batch.sample_weight, dtype=np.float64)
+            weight = read_reals(batch.sample_weight, "sample_weight")
             if weight.shape != (n_rows,):
                 raise ValueError(f"sample_weight: expected {n_rows} weights, one per row, got shape {weight.shape}")
             self.weights.append(weight)

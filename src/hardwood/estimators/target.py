@@ -1,5 +1,6 @@
 """Reading what a classifier is to learn from: a table, labels, and weights."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hardwood.grow.problem import Problem
-from hardwood.quoting import quote
+from hardwood.quoting import quote, shortening
+from hardwood.reals import read_real
 from hardwood.table import Schema
 from hardwood.table.columns import check_classes
 from hardwood.table.likeness import find_whole_columns
@@ -179,7 +181,11 @@ def weigh_classes(class_weight: Any, classes: np.ndarray, n_rows: np.ndarray) ->
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(n_rows.sum() / (len(classes) * n_rows.astype(np.float64)))  # as scikit-learn has it
-    weight = compute_class_weight(class_weight, classes=classes, y=classes)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight={quote(class_weight)}: expected None, 'balanced' or a dict {{label: weight}}")
+    said = {label: read_real(own, f"class_weight of {quote(label)}") for label, own in class_weight.items()}
+    with shortening():  # labels that are no classes
+        weight = compute_class_weight(said, classes=classes, y=classes)
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
         raise ValueError(f"class_weight={quote(class_weight)}: expected finite weights >= 0, not all 0")
     return np.asarray(weight)

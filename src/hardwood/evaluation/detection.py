@@ -1,7 +1,6 @@
 """How well a model detects one class: its decision threshold, and the order of its scores under attack."""
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.stats import rankdata
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.quoting import quote
+from hardwood.reals import to_float
 from hardwood.results.records import Bounds
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.ask import AskSettings, extreme
@@ -35,7 +35,7 @@ def set_threshold(ensemble: TreeEnsemble, positive: int | None, threshold: Any) 
     """
     if threshold is None:
         return ensemble
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0.0 < float(threshold) < 1.0:
+    if not 0.0 < to_float(threshold) < 1.0:
         raise ValueError(f"decision_threshold={quote(threshold)}: expected a probability between 0 and 1")
     if positive is None:
         raise ValueError("decision_threshold: say the probability of which class, by positive_class")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE
 from hardwood.verification.ask import AskSettings, decide, decide_all
 from hardwood.verification.question import Question, check_time_limit, read_question
+from hardwood.weights import add_weights, average, read_weights
 
 REGRESSION_METRICS = ("neg_worst_squared_error", "neg_worst_absolute_error")
 CLASSIFIER_METRICS = ("accuracy", "precision", "recall", "neg_false_alarm_rate", "roc_auc")
@@ -185,27 +187,17 @@ def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = m
 
 def _average(stream: Stream, score: Callable[[Any, Any, Any], float]) -> float:
     """Return the average over the batches of a stream of what a function of (X, y, sample_weight) says, by weight."""
-    summed, total = 0.0, 0.0
+    summed, total = Fraction(0), Fraction(0)
     for X, y, weight in stream:
-        n_rows = float(X.shape[0] if weight is None else np.sum(weight, dtype=np.float64))
-        if n_rows:
-            summed += n_rows * score(X, y, weight)
-        total += n_rows
+        own = Fraction(X.shape[0]) if weight is None else add_weights(read_weights(weight, X.shape[0]))
+        if own:
+            summed += own * Fraction(score(X, y, weight))
+        total += own
     if not total:
         raise ValueError(f"{quote(stream)} has no rows that weigh anything")
-    return summed / total
+    return float(summed / total)
 
 
 def _share(survives: np.ndarray, sample_weight: Any) -> float:
     """Return the share of rows that survive, by weight."""
-    if sample_weight is None:
-        return float(survives.mean())
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"sample_weight: expected numbers, got {quote(sample_weight)}") from None
-    if weight.shape != survives.shape:
-        raise ValueError(f"sample_weight: expected {len(survives)} weights, one per row, got shape {weight.shape}")
-    if not ((weight >= 0.0) & np.isfinite(weight)).all() or not weight.any():
-        raise ValueError("sample_weight: expected finite weights >= 0 that are not all 0")
-    return float(np.average(survives, weights=weight))
+    return float(survives.mean()) if sample_weight is None else average(survives, sample_weight)

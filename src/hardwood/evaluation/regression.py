@@ -9,6 +9,7 @@ from hardwood.results import RegressionReport
 from hardwood.table.likeness import is_frame, is_polars
 from hardwood.verification.ask import AskSettings
 from hardwood.verification.regression import find_outputs, read_regression_question
+from hardwood.weights import average
 
 
 def evaluate_regression(
@@ -64,5 +65,11 @@ def score_regression(
     if outputs.interrupted:
         raise KeyboardInterrupt
     _, limit = outputs.bound_errors(question.target)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return float(np.average(limit**2 if squared else limit, weights=weight))
+    with np.errstate(over="ignore"):
+        mean = average(limit**2 if squared else limit, sample_weight)
+    if not np.isfinite(mean):
+        raise ValueError(
+            f"y: under attack the model is off by up to {limit.max():.3g}, and the square of that is more than float64 "
+            "can hold; choose metric='neg_worst_absolute_error', or scale the target"
+        )
+    return mean

@@ -17,6 +17,7 @@ from hardwood.evaluation.regression import evaluate_regression
 from hardwood.evaluation.streamed import evaluate_stream
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
+from hardwood.reals import read_reals
 from hardwood.results import RobustnessReport
 from hardwood.table.batches import Stream
 from hardwood.table.likeness import is_frame, is_polars
@@ -202,10 +203,7 @@ def _refuse_for_regression(asked_for: dict[str, Any]) -> None:
 
 def _read_epsilons(epsilons: Any) -> np.ndarray:
     """Return the multiples of the threat model to look at: those that are asked for, 0 and 1."""
-    try:
-        asked = np.asarray([] if epsilons is None else epsilons, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"epsilons: expected numbers, got {quote(epsilons)}") from None
+    asked = read_reals([] if epsilons is None else epsilons, "epsilons")
     if asked.ndim != 1 or not (np.isfinite(asked) & (asked >= 0.0)).all():
         raise ValueError(f"epsilons: expected a list of finite numbers >= 0, got {quote(epsilons)}")
     return np.union1d(asked, [0.0, 1.0])

@@ -1,8 +1,6 @@
 """Reading what a tree is to be improved on, and handing back what came of it."""
 
-import math
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.quoting import quote
+from hardwood.reals import check_number
 from hardwood.refinement.rows import Rows
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.question import read_question
@@ -89,22 +88,6 @@ def _read_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, float]:
     weight = read_weights(sample_weight, n_rows)
     unit = choose_weight_unit(measure_all(weight[find_weighted(weight)]), None, "sample_weight")
     return weight / unit, unit
-
-
-def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """Return a finite real number within [low, high], or say what is wrong with it."""
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_real and low <= value <= high and value < math.inf):
-        upper = f" and <= {high:g}" if high < math.inf else ""
-        raise ValueError(f"{name}={quote(value)}: expected a number >= {low:g}{upper}")
-    return float(value)
-
-
-def check_count(name: str, value: Any, low: int) -> int:
-    """Return a whole number, or say what is wrong with it."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={quote(value)}: expected an integer >= {low}")
-    return int(value)
 
 
 def check_seed(random_state: Any) -> int:

@@ -9,7 +9,8 @@ from sklearn.utils import Bunch
 from hardwood._kernels.refine import pruning as kernels
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import find_parents
-from hardwood.refinement.door import check_number, hand_back, read_training
+from hardwood.reals import LARGEST, check_number
+from hardwood.refinement.door import hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values, list_leaves
 from hardwood.refinement.rows import Rows, divide
 from hardwood.refinement.working_tree import number_nodes
@@ -63,7 +64,7 @@ def prune(
     """
     training = read_training(model, X, y, threat, rho, sample_weight, missing=True)
     ensemble, rows = training.ensemble, training.rows
-    price = check_number("price", price, 0.0) / training.weight_unit
+    price = check_number("price", price, 0.0, LARGEST) / training.weight_unit
     steps = _find_path(ensemble, rows)
     best = min(range(len(steps)), key=lambda k: (steps[k].loss + price * steps[k].n_leaves, steps[k].n_leaves))
     return hand_back(model, _cut(ensemble, steps[1 : best + 1], rows), training.weight_unit)

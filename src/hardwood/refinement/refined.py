@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
+from hardwood.reals import LARGEST, check_count, check_number
 from hardwood.refinement.alternation import Settings, alternate
-from hardwood.refinement.door import check_count, check_number, check_seed, hand_back, read_training
+from hardwood.refinement.door import check_seed, hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.rows import Rows, find_grid, make_samples, order_columns, select_columns
 from hardwood.refinement.working_tree import find_capacity, harvest, plant
@@ -92,7 +93,7 @@ def refine(
     training = read_training(model, X, y, threat, rho, sample_weight)
     ensemble, rows = training.ensemble, training.rows
     settings = Settings(
-        price=check_number("price", price, 0.0) / training.weight_unit,
+        price=check_number("price", price, 0.0, LARGEST) / training.weight_unit,
         max_sweeps=check_count("max_sweeps", max_sweeps, 0),
         max_depth=ensemble.max_depth if max_depth is None else check_count("max_depth", max_depth, 0),
         max_leaves=UNLIMITED,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from hardwood.quoting import list_some, quote, shorten
+from hardwood.quoting import list_some, quote, shorten, shortening
 
 Label = str | int | float | bool
 
@@ -27,7 +27,8 @@ def open_table(X: Any) -> Any:
         if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
             # Left to itself, NumPy turns the numbers of a mixed list into text.
             X = np.asarray(X, dtype=object)
-        X = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
+        with shortening():
+            X = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
     if X.shape[0] == 0:
         raise ValueError(f"X has 0 sample(s) (shape={X.shape}): expected a table of at least one row")
     return X

@@ -31,6 +31,9 @@ from hardwood.table.columns import (
 # Rows that are widened at a time, where a table of float32 is kept as it is.
 BLOCK_ROWS = 1 << 16
 
+# Characters of a name in a list of them.
+_LONGEST_NAME = 80
+
 # As `check_estimator` wants to hear it.
 _OTHER_NAMES = "The feature names should match those that were passed during fit.\n"
 
@@ -401,7 +404,7 @@ class Schema:
 
 
 def _bullets(names: list[str]) -> str:
-    shown = [shorten(name) for name in names[:MOST]]
+    shown = [shorten(name, _LONGEST_NAME) for name in names[:MOST]]
     more = [f"... {len(names) - MOST:,} more"] if len(names) > MOST else []
     return "".join(f"- {name}\n" for name in [*shown, *more])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.quoting import quote
 from hardwood.table.columns import Label
-from hardwood.threat.spelling import plain, read_label, read_real
+from hardwood.threat.spelling import plain, read_column, read_label, read_real
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class AttackRule:
     cost: float = 1.0
 
     def __post_init__(self) -> None:
-        feature = plain(self.feature)
-        if isinstance(feature, bool) or not isinstance(feature, (str, int)):
-            raise ValueError(f"feature={quote(feature)}: expected a column name or an index")
+        feature = read_column(self.feature, "feature")
         where = f"attack rule for feature {quote(feature)}"
         if (self.add is None) == (self.set_to is None):
             raise ValueError(

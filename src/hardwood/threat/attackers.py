@@ -89,7 +89,8 @@ def find_targets(attackers: AttackingClasses, classes: Iterable[Any] | None) -> 
 def find_attacking_rows(attackers: AttackingClasses, y: Any, n_rows: int) -> np.ndarray:
     """Say of each row whether its class attacks."""
     if y is None and attackers is not None:
-        raise ValueError(f"y: needed to tell which rows may be moved, as attacking_classes={spell_classes(attackers)}")
+        attacking = quote(spell_classes(attackers))
+        raise ValueError(f"y: needed to tell which rows may be moved, as attacking_classes={attacking}")
     if attackers is None:
         return np.ones(n_rows, dtype=bool)
     labels = np.asarray(y)

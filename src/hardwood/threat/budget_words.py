@@ -1,6 +1,7 @@
 """Budgets over columns in the user's words: how many may change, and a radius in units per column."""
 
 import math
+import sys
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +12,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.column_budget import ColumnBudget
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain, read_real
+from hardwood.threat.spelling import plain, read_column, read_real
 
 # What counts as a distance of 1: by column, or for all of them. None: 1.
 Units = dict[Label, float] | float | None
@@ -21,8 +22,11 @@ def read_max_changes(value: Any) -> int | None:
     """Return how many columns may be changed."""
     if value is None:
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"max_changes={quote(value)}: expected how many columns may be changed, a whole number >= 0")
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) <= sys.maxsize:
+        raise ValueError(
+            f"max_changes={quote(value)}: expected how many columns may be changed, a whole number >= 0 of at most "
+            "18 digits; None is no limit"
+        )
     return int(value)
 
 
@@ -52,9 +56,7 @@ def read_units(units: Any) -> Units:
     named: dict[Label, float] = {}
     seen: set[str] = set()
     for key, unit in units.items():
-        column = plain(key)
-        if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"units: {quote(column)} is neither a column name nor an index")
+        column = read_column(key, "units")
         if str(column) in seen:
             raise ValueError(f"units: column {quote(column)} is given more than once")
         seen.add(str(column))

@@ -11,7 +11,7 @@ from hardwood.table import Schema
 from hardwood.table.columns import Label, say_where
 from hardwood.table.likeness import find_whole_columns
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain, read_real
+from hardwood.threat.spelling import plain, read_column, read_real
 
 FROM_DTYPE = "from_dtype"
 # Columns, or the words above.
@@ -34,7 +34,7 @@ def read_whole_numbers(columns: Any) -> WholeNumbers:
         raise ValueError(
             f"whole_numbers={quote(columns)}: expected a list of columns (names or indices), 'from_dtype' or None"
         )
-    return tuple(dict.fromkeys(_read_column(column, "whole_numbers") for column in columns))
+    return tuple(dict.fromkeys(read_column(column, "whole_numbers") for column in columns))
 
 
 def read_within(within: Any) -> Within:
@@ -52,7 +52,7 @@ def read_within(within: Any) -> Within:
     domains: dict[Label, Any] = {}
     seen: set[str] = set()
     for key, domain in within.items():
-        column = _read_column(key, "within")
+        column = read_column(key, "within")
         if str(column) in seen:
             raise ValueError(f"within: column {quote(column)} is given more than once")
         seen.add(str(column))
@@ -81,13 +81,6 @@ def _is_unseen(domain: Any) -> bool:
 def is_left_to_table(within: Within) -> bool:
     """Say whether a table is to say a domain."""
     return not isinstance(within, dict) or any(map(_is_unseen, within.values()))
-
-
-def _read_column(value: Any, where: str) -> Label:
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise ValueError(f"{where}: {quote(value)} is neither a column name nor an index")
-    return value
 
 
 def _read_domain(domain: Any, where: str) -> Domain:

@@ -12,7 +12,7 @@ from hardwood.table.columns import Label, say_where
 from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.reach import Reach
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain, refuse_repeats
+from hardwood.threat.spelling import plain, read_column, refuse_repeats
 
 FROM_TABLE = "from_table"
 # What `may_become` calls the state in which no column of a group is 1.
@@ -115,7 +115,7 @@ class OneHotGroup:
 
     def _find_state(self, label: Any, states: dict[str, Label]) -> Label:
         """Return the column that a label of `may_become` stands for; TOML's keys are strings."""
-        label = NONE_SET if label is None else plain(label)
+        label = NONE_SET if label is None else read_column(label, f"{self}: may_become")
         if str(label) in states:
             return states[str(label)]
         remedy = "; say at_most_one=True where none may be set" if label == NONE_SET else ""
@@ -139,10 +139,7 @@ Groups = tuple[OneHotGroup, ...] | str
 def _read_columns(columns: Any) -> tuple[Label, ...]:
     if isinstance(columns, (str, bytes, Mapping)) or not isinstance(columns, Iterable):
         raise ValueError(f"columns={quote(columns)}: expected a list of columns (names or indices)")
-    read = [plain(column) for column in columns]
-    for column in read:
-        if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"columns: {quote(column)} is neither a column name nor an index")
+    read = [read_column(column, "columns") for column in columns]
     refuse_repeats(read, "columns:")
     if len(read) < 2:
         raise ValueError(f"columns={quote(read)}: a one-hot group has at least two columns")

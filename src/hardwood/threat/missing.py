@@ -8,7 +8,7 @@ from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.columns import Label
 from hardwood.threat.resolve import explain_column
-from hardwood.threat.spelling import plain
+from hardwood.threat.spelling import read_column
 
 ALL = "all"
 # Columns, or the word above; None for none.
@@ -30,11 +30,7 @@ def _read_columns(columns: Any, name: str) -> Hidden:
         return columns
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
         raise ValueError(f"{name}={quote(columns)}: expected a list of columns (names or indices), 'all' or None")
-    named = [plain(column) for column in columns]
-    for column in named:
-        if isinstance(column, bool) or not isinstance(column, (str, int)):
-            raise ValueError(f"{name}: {quote(column)} is neither a column name nor an index")
-    return tuple(dict.fromkeys(named)) or None
+    return tuple(dict.fromkeys(read_column(column, name) for column in columns)) or None
 
 
 def compare_hidden(columns: Hidden) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,6 +42,16 @@ def read_real(value: Any, where: str, accepted: str = "give a number up to 1.8e3
         raise ValueError(f"{where}: {quote(value)} is too large for a float64; {accepted}") from None
 
 
+def read_column(value: Any, where: str) -> Label:
+    """Return a column as a user names it: its name, or its index."""
+    column = plain(value)
+    is_index = isinstance(column, int) and not isinstance(column, bool) and abs(column) <= sys.maxsize
+    if isinstance(column, str) or is_index:
+        label: Label = column
+        return label
+    raise ValueError(f"{where}: {quote(column)} is neither a column name nor an index")
+
+
 def shorten_table(features: Any) -> Any:
     """Return the shortest spelling of a whole table: one entry, a list or a dict of entries."""
     features = features.tolist() if isinstance(features, np.ndarray) else features
@@ -48,10 +59,7 @@ def shorten_table(features: Any) -> Any:
         return [_shorten(entry, f"threat for feature {j}", ONE_FEATURE) for j, entry in enumerate(features)]
     if not callable(getattr(features, "items", None)):
         return _shorten(features, "threat", _ALL_FEATURES)
-    pairs = [(plain(key), entry) for key, entry in features.items()]
-    for key, _ in pairs:
-        if isinstance(key, bool) or not isinstance(key, (str, int)):
-            raise ValueError(f"threat: {quote(key)} is neither a column name nor an index")
+    pairs = [(read_column(key, "threat"), entry) for key, entry in features.items()]
     refuse_repeats([key for key, _ in pairs], "threat: feature")
     return {key: _shorten(entry, f"threat for feature {quote(key)}", ONE_FEATURE) for key, entry in pairs} or None
 
@@ -143,7 +151,7 @@ def _distance(value: Any, where: str, accepted: str) -> float | str:
 
 
 def _shorten_categories(entry: Mapping[Any, Any], where: str) -> dict[Label, list[Label]]:
-    refuse_repeats(list(entry), f"{where}: category")
+    refuse_repeats([read_label(category, where) for category in entry], f"{where}: category")
     moves: dict[Label, list[Label]] = {}
     for category, targets in entry.items():
         many = isinstance(targets, (list, tuple, set, frozenset, np.ndarray))
@@ -202,8 +210,7 @@ def _abbreviate(value: Any, n_shown: int) -> str:
         )
     if isinstance(value, list):
         return "[" + _list_some([_abbreviate(entry, n_shown) for entry in value], n_shown) + "]"
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}..."
+    return quote(value, _LONGEST)
 
 
 def _list_some(entries: list[str], n_shown: int) -> str:

@@ -6,13 +6,13 @@ import copy
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardwood.quoting import quote, shorten
 from hardwood.table import Schema
+from hardwood.texts import read_text
 from hardwood.threat.attackers import find_attacking_classes, find_attacking_rows, find_targets, read_classes
 from hardwood.threat.groups import add_groups, leave_out, leave_to_groups
 from hardwood.threat.options import Options, find_given, list_options
@@ -415,12 +415,12 @@ class ThreatModel(Words):
         --------
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     text = ThreatModel({"age": 2}).to_toml(Path(folder) / "threat.toml")
-        ...     ThreatModel.from_toml(Path(folder) / "threat.toml")
+        ...     text = ThreatModel({"age": 2}).to_toml(os.path.join(folder, "threat.toml"))
+        ...     ThreatModel.from_toml(os.path.join(folder, "threat.toml"))
         ThreatModel({'age': 2.0})
         """
         try:
-            return cls.parse(Path(path).read_text(encoding="utf-8-sig"))
+            return cls.parse(read_text(path))
         except ValueError as error:
             raise ValueError(f"{shorten(os.fspath(path))}: {error}") from None
 

@@ -34,8 +34,10 @@ def read_toml(text: str, known: Iterable[str]) -> dict[str, Any]:
         record = tomllib.loads(text)
     except RecursionError:
         raise ValueError("brackets are nested too deep for a threat model") from None
-    except ValueError as error:  # a TOMLDecodeError, or a number of thousands of digits
+    except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not valid TOML: {shorten(error)}") from None
+    except ValueError:  # Python reads whole numbers of some thousand digits only
+        raise ValueError("there is a number of thousands of digits; expected numbers up to 1.8e308") from None
     keys = tuple(known)
     for key in record:
         if key not in keys:

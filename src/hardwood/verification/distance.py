@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.quoting import quote
+from hardwood.reals import read_reals
 from hardwood.table import Schema
 from hardwood.verification.search import Prepared, prepare
 
@@ -40,10 +41,7 @@ def read_weight(feature_weight: Any, schema: Schema) -> np.ndarray:
     """Return what a change of one unit costs in each feature."""
     if feature_weight is None:
         return np.ones(schema.n_features)
-    try:
-        weight = np.asarray(feature_weight, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"feature_weight: expected numbers, got {quote(feature_weight)}") from None
+    weight = read_reals(feature_weight, "feature_weight")
     if weight.shape != (schema.n_features,):
         raise ValueError(f"feature_weight: expected {schema.n_features} weights, got shape {weight.shape}")
     if not (np.isfinite(weight) & (weight >= 0.0)).all():

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.quoting import quote
+from hardwood.reals import to_float
 from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
 
@@ -85,8 +85,7 @@ def check_method(method: Any, question: Question, methods: Sequence[str] = ("sea
 
 def check_time_limit(time_limit: Any, name: str = "time_limit") -> float:
     """Return the seconds that something may take."""
-    if time_limit is None:
-        return math.inf
-    if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not float(time_limit) >= 0.0:
+    seconds = math.inf if time_limit is None else to_float(time_limit)
+    if not seconds >= 0.0:
         raise ValueError(f"{name}={quote(time_limit)}: expected a number of seconds >= 0, or None for no limit")
-    return float(time_limit)
+    return seconds

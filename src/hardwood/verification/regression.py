@@ -1,6 +1,5 @@
 """Questions about regressions: between which outputs an attacker can move a prediction, and how far off that is."""
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.quoting import quote
+from hardwood.reals import read_reals, to_float
 from hardwood.results import Certificate
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.answers import Answers
@@ -105,21 +105,18 @@ def verify_outputs(
 
 def check_tolerance(tolerance: Any) -> float:
     """Return how far an output may be off."""
-    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not is_number or not float(tolerance) >= 0.0:
+    apart = to_float(tolerance)
+    if not apart >= 0.0:
         raise ValueError(
             f"tolerance={quote(tolerance)}: the model is a regression; expected how far its output may be off, a "
             "number >= 0"
         )
-    return float(tolerance)
+    return apart
 
 
 def read_targets(y: Any, n_rows: int) -> np.ndarray:
     """Return the value wanted for each row."""
-    try:
-        values = np.asarray(y, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"y: the model is a regression; expected numbers, got {quote(y)}") from None
+    values = read_reals(y, "y, as the model is a regression")
     if values.shape != (n_rows,):
         raise ValueError(f"y: expected {n_rows} values, one per row of X, got shape {values.shape}")
     if not np.isfinite(values).all():
