@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, typeof
@@ -109,6 +109,34 @@ def _announce(about: str, seconds: float | None) -> None:
 
 inner = njit(**_INNER_SETTINGS)
 part = njit(**_SETTINGS, inline="always")
+
+
+class Decorators(NamedTuple):
+    """`kernel` and `inner` for functions that a factory makes."""
+
+    kernel: Callable
+    inner: Callable
+
+
+def name_functions(name: str) -> Decorators:
+    """Return decorators for the functions that a factory makes, once for each set of functions that these capture.
+
+    Functions are named after the set, on disk and in machine code. numba names machine code by module, function, types
+    and a number that counts functions of the process: code of two processes that happens to have the same number would
+    be taken for one another by a third process that loads both.
+
+    name : whatever else is made by a factory in the same file has another one
+    """
+    prefix = name.replace(" ", "_")
+
+    def rename(function: FunctionType) -> FunctionType:
+        function.__qualname__ = f"{prefix}.{function.__name__}"
+        return function
+
+    def make_kernel(*, about: str, seconds: float | None = None) -> Callable:
+        return lambda function: kernel(rename(function), about=about, seconds=seconds)
+
+    return Decorators(make_kernel, lambda function: inner(rename(function)))
 
 
 def settle_types(dispatcher: Any, *arguments: Any) -> Callable:

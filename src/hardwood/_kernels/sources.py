@@ -5,11 +5,44 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
 
 _PACKAGE = __name__.rpartition(".")[0]
 # Every file of kernels imports it. What it does to them, its settings, is told apart from its text.
 _COMPILING = f"{_PACKAGE}.compiling"
+
+
+class Captured(NamedTuple):
+    """What a function is made of besides its own text."""
+
+    modules: tuple[str, ...]  # its own, and then those of the functions that it captures, and that these capture
+    constants: tuple[str, ...]  # what else is captured
+
+
+def find_captured(function: FunctionType) -> Captured:
+    """Find out what a function captures from the function that has made it, directly or by what it captures.
+
+    Functions and plain constants are what compiled code can be told apart by; anything else is refused.
+    """
+    modules, constants = {function.__module__}, set()
+    seen, waiting = {function}, [function]
+    while waiting:
+        own = waiting.pop()
+        modules.add(own.__module__)
+        for name, cell in zip(own.__code__.co_freevars, own.__closure__ or (), strict=True):
+            value = cell.cell_contents
+            if hasattr(value, "py_func"):  # a compiled function
+                if value.py_func not in seen:
+                    seen.add(value.py_func)
+                    waiting.append(value.py_func)
+            elif isinstance(value, str | bool | int | float | np.generic):
+                constants.add(f"{own.__module__}.{own.__qualname__}.{name} = {value!r}")
+            else:
+                raise TypeError(f"{own.__qualname__} captures {name}: expected a compiled function or a plain constant")
+    return Captured((function.__module__, *sorted(modules - {function.__module__})), tuple(sorted(constants)))
 
 
 @cache

@@ -33,7 +33,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from hardwood._kernels.sources import sum_up_sources
+from hardwood._kernels.sources import find_captured, sum_up_sources
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parent
 _DIGEST_SIZE = hashlib.sha256().digest_size
@@ -58,8 +58,8 @@ class KernelStorage(NullCache):
     """
 
     def __init__(self, function: FunctionType, settings: dict[str, Any], announce: Callable[[], None]) -> None:
-        self._module = function.__module__
-        room = self._module.removeprefix(f"{__package__}.")
+        self._captured = find_captured(function)
+        room = function.__module__.removeprefix(f"{__package__}.")
         self._name = f"{room}.{function.__qualname__}"
         self._settings = settings
         self._announce = announce
@@ -119,7 +119,9 @@ class KernelStorage(NullCache):
 
     def _stamp(self) -> bytes:
         """Return what stored code has to begin with to be current; a newer one takes its place in the same file."""
-        return hashlib.sha256(repr((sum_up_sources(self._module), self._settings)).encode()).digest()
+        sources = map(sum_up_sources, self._captured.modules)
+        about = (*sources, self._settings, *self._captured.constants)
+        return hashlib.sha256(repr(about).encode()).digest()
 
 
 def _read_entry(path: Path, stamp: bytes) -> bytes:
