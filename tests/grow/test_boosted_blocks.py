@@ -12,7 +12,6 @@ import pytest
 from hardwood import ThreatModel
 from hardwood.estimators.boosting_parameters import draw_folds
 from hardwood.grow import boosted, boosting_trees
-from hardwood.grow.bins import take_sample
 from hardwood.grow.blocks import LocalRun
 from hardwood.grow.boosted import BoostingProblem, grow_boosted, make_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
@@ -21,6 +20,7 @@ from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.row_draws import DrawnRows, ListedRows
 from hardwood.grow.workers import Workers, run_in_turn
+from hardwood.rows.sampling import take_sample
 from hardwood.table import Schema
 
 N_ROWS = 400

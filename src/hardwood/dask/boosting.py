@@ -13,14 +13,14 @@ from hardwood.dask.run import DaskRun, open_run
 from hardwood.dask.tables import Part
 from hardwood.estimators import RobustBoostingClassifier, RobustBoostingRegressor
 from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
-from hardwood.estimators.numbers import choose_target_unit
-from hardwood.grow.bins import Sample
 from hardwood.grow.boosted import BoostingProblem, make_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
 from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.workers import hire
 from hardwood.progress import read_progress
+from hardwood.rows.sampling import Sample
+from hardwood.rows.targets import choose_target_unit
 from hardwood.threat import ThreatModel
 from hardwood.weights import choose_weight_unit, refuse_no_weight
 

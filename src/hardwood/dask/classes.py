@@ -7,13 +7,13 @@ import numpy as np
 from hardwood.dask.reading import BlockedTable, RowReader, draw_sample, place_rows
 from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import Part
-from hardwood.estimators.findings import join_classes
-from hardwood.estimators.target import refuse_many_classes, refuse_one_class_with_weight, weigh_classes
-from hardwood.grow.bins import Sample
+from hardwood.estimators.target import refuse_many_classes
 from hardwood.grow.class_blocks import ClassBlock
 from hardwood.grow.coded_rows import CodePlan, plan_codes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
+from hardwood.rows.sampling import Sample
+from hardwood.rows.targets import join_classes, refuse_one_class_with_weight, weigh_classes
 from hardwood.threat import Reach, ThreatModel
 from hardwood.weights import divide_classes
 

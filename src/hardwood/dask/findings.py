@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hardwood.dask.tables import Part, say_where
-from hardwood.estimators.findings import ColumnFindings, find_columns
-from hardwood.estimators.numbers import read_numbers
-from hardwood.estimators.target import index_two, read_column, refuse_infinite
+from hardwood.rows.columns import ColumnFindings, find_columns
+from hardwood.rows.targets import index_two, read_column, read_numbers, refuse_infinite
 from hardwood.table.columns import check_classes
 from hardwood.weights import WeightRange, measure_weights, read_weights
 

@@ -16,10 +16,10 @@ from sklearn.utils import get_tags
 from hardwood.dask.findings import Findings, FindRows, index_labels, merge_findings, read_weight
 from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import Part, delay_parts, say_where
-from hardwood.estimators.numbers import read_numbers
-from hardwood.estimators.streamed import refuse_measured, refuse_parameters
-from hardwood.grow.bins import SAMPLE_ROWS, Sample, hash_rows
 from hardwood.grow.blocks import merge_all
+from hardwood.rows.refusals import refuse_measured, refuse_parameters
+from hardwood.rows.sampling import SAMPLE_ROWS, Sample, hash_rows
+from hardwood.rows.targets import read_numbers
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 

@@ -9,8 +9,7 @@ from sklearn.base import is_classifier
 from hardwood.dask.findings import read_weight
 from hardwood.dask.run import open_run
 from hardwood.dask.tables import Part, delay_parts, say_where
-from hardwood.estimators.numbers import read_numbers
-from hardwood.estimators.target import read_column
+from hardwood.rows.targets import read_column, read_numbers
 
 
 class Sums(NamedTuple):

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.numbers import choose_target_unit, read_numbers, weigh_rows
 from hardwood.estimators.streamed import read_stream
 from hardwood.estimators.streamed_numbers import read_regression_stream
-from hardwood.estimators.target import read_class_weight, read_columns, read_target, weigh
-from hardwood.grow.bins import Sample, take_sample
 from hardwood.grow.boosted import BoostingProblem, make_tiles
 from hardwood.grow.boosting_steps import BoostBlock, Sums
 from hardwood.grow.codes import plan_table
 from hardwood.grow.workers import hire
+from hardwood.rows.columns import read_columns
+from hardwood.rows.sampling import Sample, take_sample
+from hardwood.rows.targets import choose_target_unit, read_class_weight, read_numbers, read_target, weigh, weigh_rows
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.cheap import sum_extremes

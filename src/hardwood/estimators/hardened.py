@@ -16,9 +16,10 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size, is_integer
-from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
+from hardwood.rows.columns import read_columns
+from hardwood.rows.targets import read_labels
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel

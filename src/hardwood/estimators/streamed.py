@@ -13,21 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import get_tags
 
-from hardwood.estimators.findings import ColumnFindings, find_columns, join_classes
-from hardwood.estimators.target import (
-    read_class_weight,
-    read_column,
-    refuse_infinite,
-    refuse_many_classes,
-    weigh,
-)
-from hardwood.grow.bins import Sample
+from hardwood.estimators.target import refuse_many_classes
 from hardwood.grow.coded_rows import CodedRows, code_batches
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
-from hardwood.grow.row_sampler import RowSampler
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
+from hardwood.rows.columns import ColumnFindings, find_columns
+from hardwood.rows.refusals import refuse_beside_stream, refuse_measured, refuse_parameters
+from hardwood.rows.sampling import RowSampler, Sample
+from hardwood.rows.targets import join_classes, read_class_weight, read_column, refuse_infinite, weigh
 from hardwood.table.batches import Batch, Stream
 from hardwood.table.columns import check_classes
 from hardwood.threat import Reach, ThreatModel
@@ -127,41 +122,6 @@ def read_first(estimator: Any, stream: Stream, target: "Target", **beside: Any) 
     if not start:
         raise ValueError(f"{quote(stream)} has no rows")
     return found
-
-
-def refuse_beside_stream(**values: Any) -> None:
-    """Refuse labels and weights beside those that a stream brings."""
-    for name, value in values.items():
-        if value is not None:
-            raise ValueError(f"{name}: a stream brings its own; name it where you call hardwood.stream")
-
-
-def refuse_parameters(estimator: Any) -> None:
-    """Refuse parameters of growers that need all rows at hand."""
-    refused = {
-        "max_bins": ("exact", "an integer from 2 to 255"),
-        "refine": (("alternate", "search"), "None"),
-        "attacker": (("chen", "chen-greedy"), "'groot'"),
-        "oob_score": (True, "False"),
-        "criterion": (("absolute_error",), "'squared_error'"),
-        "refit_leaves": (True, "False"),
-    }
-    for name, (values, expected) in refused.items():
-        value = getattr(estimator, name, None)
-        if value is not None and (value in values if isinstance(values, tuple) else value == values):
-            raise ValueError(
-                f"{name}={quote(value)}: needs all rows in memory at once; for a stream or a cluster, expected "
-                f"{expected}"
-            )
-
-
-def refuse_measured(threat: ThreatModel) -> None:
-    """Refuse a threat model that leaves numbers to the values of a whole table."""
-    if threat.is_measured:
-        raise ValueError(
-            "threat: distances in 'std' or 'iqr', within='from_data' and groups='from_table' are measured on a whole "
-            "table, and this one is read in parts; write them out with ThreatModel.settle on rows that fit in memory"
-        )
 
 
 @contextmanager

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators.numbers import count_added, read_numbers, refuse_columns, refuse_size, weigh_rows
+from hardwood.estimators.numbers import count_added, refuse_columns, refuse_size
 from hardwood.estimators.streamed import read_again, read_first
-from hardwood.grow.bins import Sample
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.regression import RegressionProblem, code_batches
 from hardwood.grow.regression_bins import CodedNumbers
+from hardwood.rows.sampling import Sample
+from hardwood.rows.targets import read_numbers, weigh_rows
 from hardwood.table.batches import Stream
 from hardwood.threat import Reach, ThreatModel
 

@@ -12,7 +12,7 @@ from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
 from hardwood.estimators.streamed import StreamedProblem, read_stream
-from hardwood.estimators.target import hides, read_problem
+from hardwood.estimators.target import read_problem
 from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
@@ -21,6 +21,7 @@ from hardwood.progress import Progress
 from hardwood.quoting import quote
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
+from hardwood.rows.columns import hides
 from hardwood.table import Schema
 from hardwood.table.batches import Stream
 from hardwood.threat import Reach, ThreatModel

@@ -22,7 +22,6 @@ from hardwood._kernels.grow.nodes import Limits
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.bins import Sample
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
 from hardwood.grow.regression_bins import (
@@ -36,6 +35,7 @@ from hardwood.grow.regression_bins import (
 )
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
+from hardwood.rows.sampling import Sample
 from hardwood.table import Schema
 from hardwood.threat import Reach, ThreatModel
 

@@ -15,9 +15,10 @@ from hardwood._kernels.grow import binned_numbers
 from hardwood._kernels.grow.nodes import NODES, Limits
 from hardwood._kernels.grow.number_categories import IDLE, Categories
 from hardwood._kernels.grow.sweep import Units
-from hardwood.grow.bins import MOST_BINS, Bins, Sample, choose_bins, encode_rows, take_sample
+from hardwood.grow.bins import MOST_BINS, Bins, choose_bins, encode_rows
 from hardwood.grow.sweep import Roster, make_numbers, plant, raise_tree
 from hardwood.grow.workers import Workers
+from hardwood.rows.sampling import Sample, take_sample
 from hardwood.table import Schema
 from hardwood.threat import Reach
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
-from hardwood.estimators.target import hides, is_missing_somewhere
 from hardwood.quoting import quote
 from hardwood.table import Schema
 from hardwood.table.likeness import find_whole_columns, is_polars
@@ -96,15 +94,6 @@ def _reduce(function: np.ufunc, matrix: np.ndarray) -> np.ndarray:
     return np.asarray(function.reduce(parts, axis=0, initial=0.0))
 
 
-def join_classes(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the classes of all parts, sorted; refuse a single one, and what is no class."""
-    classes = np.unique(np.concatenate(parts))
-    check_classification_targets(np.repeat(classes, 3))  # a class of one row each would be warned about
-    if len(classes) < 2:
-        raise ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
-    return classes
-
-
 def _join_schemas(schema: Schema, other: Schema) -> Schema:
     """Return the schema with the categories that only a later part has."""
     if schema.categories == other.categories or schema.n_features != other.n_features:
@@ -117,3 +106,26 @@ def _join_schemas(schema: Schema, other: Schema) -> Schema:
         labels = sorted({(type(label).__name__, label) for label in (*(mine or ()), *(theirs or ()))})
         categories.append(None if mine is None else tuple(dict.fromkeys(label for _, label in labels)))
     return replace(schema, categories=tuple(categories))
+
+
+def read_columns(estimator: Any, X: Any, *, accepts_missing: bool = False) -> tuple[ThreatModel, Schema]:
+    """Read the threat and the columns of a table, with the categories that only the threat names."""
+    threat = ThreatModel.coerce(estimator.threat, getattr(estimator, "attacking_classes", None))
+    schema = Schema.from_table(X, estimator.categorical_features, accepts_missing=accepts_missing)
+    return threat, threat.extend(schema)
+
+
+def hides(threat: ThreatModel) -> bool:
+    """Say whether an attacker makes values missing, or fills in missing ones."""
+    return threat.blank is not None or threat.fill is not None
+
+
+def has_missing(X: Any, schema: Schema) -> bool:
+    """Say whether a value of a table is missing."""
+    return is_missing_somewhere(replace(schema, accepts_missing=True).encode_narrow(X))
+
+
+def is_missing_somewhere(matrix: np.ndarray) -> bool:
+    """Say whether a value of an encoded matrix is missing; there is no infinity in it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(matrix.sum(dtype=np.float64))) and bool(np.isnan(matrix).any())
