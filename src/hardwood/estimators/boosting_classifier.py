@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.estimators.boosting import RobustBoosting
-from hardwood.estimators.boosting_input import read_classes
 from hardwood.estimators.fitted import FittedTree
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
@@ -182,7 +181,7 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         -------
         self
         """
-        self._fit(read_classes(self, X, y, sample_weight))
+        self._fit(X, y, sample_weight)
         self.classes_ = self.ensemble_.labels
         return self
 

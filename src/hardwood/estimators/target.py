@@ -1,53 +1,46 @@
-"""Reading what a classifier is to learn from: a table, labels, and weights."""
+"""What estimators take: rows as their parameters and tags say, and what they refuse of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 
-from hardwood.grow.problem import Problem
+from hardwood.ensemble.sums import HEADROOM
+from hardwood.estimators.parameters import is_integer
 from hardwood.quoting import quote
-from hardwood.rows.columns import hides, is_missing_somewhere, read_columns
-from hardwood.rows.targets import read_class_weight, read_target, weigh
-from hardwood.table.likeness import find_whole_columns
-from hardwood.weights import settle_weights
+from hardwood.rows.columns import hides
+from hardwood.rows.request import read_request
+from hardwood.rows.sources import Source, TableSource, open_rows, read_task
+from hardwood.rows.task import Task
+from hardwood.table.batches import Stream
+from hardwood.table.columns import chosen_columns, column_names, open_table
+from hardwood.threat import ThreatModel
+
+# Predictions, and sums of the trees' own, stay below this: so `hardwood.ensemble.sums` wants them.
+LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 
-def read_problem(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, in_parts: bool = False, narrow: bool = False
-) -> Problem:
-    """Read a table, labels and weights as the parameters of a tree say, and its tags.
+def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
+    """Read a table in memory; `asked` is what the request says beyond parameters and tags."""
+    return _read(estimator, TableSource(X, y, sample_weight), asked)
 
-    Some take two classes only; those that take missing values accept some later if there are some here, or if the
-    attacker makes or fills them.
 
-    in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
-    narrow : whether a table of float32 may stay so, for a grower on bins.
-    """
-    threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
-    if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
-        threat = threat.replace(whole_numbers=None)
-    matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
-    if schema.accepts_missing and not hides(threat) and not is_missing_somewhere(matrix):
-        schema = replace(schema, accepts_missing=False)
-    threat = threat.settle(X, matrix, schema)
-    classes, class_index = read_target(y, len(matrix))
-    refuse_many_classes(estimator, classes)
-    class_weight = read_class_weight(estimator.class_weight, classes, class_index)
-    if sample_weight is not None:
-        matrix, class_index, sample_weight = weigh(matrix, class_index, sample_weight, classes)
-    class_weight, unit = settle_weights(sample_weight, class_index, class_weight)
-    return Problem(
-        X=matrix,
-        class_index=class_index,
-        sample_weight=sample_weight,
-        class_weight=class_weight,
-        schema=schema,
-        classes=classes,
-        threat=threat,
-        weight_unit=unit,
-    )
+def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
+    """Read a table in memory, or make the first pass through a stream."""
+    refuse_hiding(estimator)
+    if not isinstance(X, Stream):
+        refuse_categories(estimator, X)
+    return _read(estimator, open_rows(estimator, X, y, sample_weight), asked)
+
+
+def _read(estimator: Any, source: Source, asked: dict[str, Any]) -> Task:
+    task = read_task(source, read_request(estimator, **asked))
+    if task.classes is None:
+        refuse_size(task.target, count_added(estimator))
+    else:
+        refuse_many_classes(estimator, task.classes)
+    return task
 
 
 def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
@@ -59,3 +52,44 @@ def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
         f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {quote(estimator)} "
         "takes two. Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
     )
+
+
+def refuse_hiding(estimator: Any) -> None:
+    """Refuse an attacker that a regression tree does not take."""
+    if is_regressor(estimator) and hides(ThreatModel.coerce(estimator.threat)):
+        raise ValueError(
+            f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
+            "in; leave out blank and fill"
+        )
+
+
+def refuse_categories(estimator: Any, X: Any) -> None:
+    """Refuse columns that an estimator with these parameters does not take."""
+    if get_tags(estimator).input_tags.categorical:
+        return
+    table = open_table(X)
+    if chosen := sorted(chosen_columns(table, estimator.categorical_features)):
+        names = column_names(table)
+        raise ValueError(
+            f"X: column {quote(chosen[0] if names is None else names[chosen[0]])} is categorical; "
+            f"{type(estimator).__name__} takes numbers only with these parameters: choose criterion='squared_error', "
+            "or encode the column"
+        )
+
+
+def count_added(estimator: Any) -> int:
+    """Return how many numbers as large as targets a model of this estimator adds up: one per tree of a forest."""
+    n_trees = getattr(estimator, "n_estimators", 1)
+    return int(n_trees) if is_integer(n_trees) and n_trees >= 1 else 1  # others are refused with the other parameters
+
+
+def refuse_size(target: np.ndarray, n_added: int) -> None:
+    """Refuse targets so large that as many of them, added up, are no number."""
+    most = LARGEST_OUTPUT / n_added
+    too_large = np.abs(target) > most
+    if too_large.any():
+        row = int(too_large.argmax())
+        added = "" if n_added == 1 else f", as n_estimators={n_added} predictions are added up"
+        raise ValueError(
+            f"y: {quote(float(target[row]))} is too large; expected numbers up to {most:.3g}{added}. Scale the target"
+        )
