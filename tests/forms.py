@@ -233,18 +233,21 @@ def grow_blocks(
 def boost_blocks(run: Any, X: np.ndarray, categorical: list[int], threat: dict) -> None:
     """Boost a tree of two classes over two blocks of rows."""
     from hardwood import RobustBoostingClassifier
-    from hardwood.estimators.boosting_input import read_classes
+    from hardwood.estimators.boosting import code_task
     from hardwood.estimators.boosting_parameters import check_boosting_options
     from hardwood.grow import boosted
     from hardwood.grow.boosted_blocks import grow_boosted_over
+    from hardwood.rows.request import read_request
+    from hardwood.rows.sources import TableSource, read_task
 
     words = {"categorical_features": categorical, "n_estimators": 1, "max_depth": 2, "min_child_weight": 0.0}
     model = RobustBoostingClassifier(threat, **words)
-    rows, options = read_classes(model, X, np.arange(len(X)) % 2, None), check_boosting_options(model, 2)
+    task = read_task(TableSource(X, np.arange(len(X)) % 2, None), read_request(model, is_open=True))
+    options = check_boosting_options(model, 2)
     usual, boosted.TILE_ROWS = boosted.TILE_ROWS, len(X) // 2
-    tiles, _ = rows.code(options.max_bins, n_threads=1, before=None)
+    tiles, _ = code_task(task, task.resolve(), options.max_bins, n_threads=1)
     boosted.TILE_ROWS = usual
-    grow_boosted_over(run, [[tile] for tile in tiles], rows.problem, tiles[0].plan, options)
+    grow_boosted_over(run, [[tile] for tile in tiles], task, tiles[0].plan, options)
 
 
 def fit_boosting() -> None:

@@ -175,17 +175,20 @@ def _warm_boosting() -> None:
 
 
 def _warm_boosting_levels() -> None:
-    from hardwood.estimators.boosting_input import read_classes
+    from hardwood.estimators.boosting import code_task
     from hardwood.estimators.boosting_parameters import check_boosting_options
     from hardwood.grow.blocks import LocalRun
     from hardwood.grow.boosted_blocks import grow_boosted_over
+    from hardwood.rows.request import read_request
+    from hardwood.rows.sources import TableSource, read_task
 
     for table in _list_boosting_tables():
         model = _make_boosting(table)
-        rows = read_classes(model, table.X, np.arange(len(table.X)) % 2, None)
+        source = TableSource(table.X, np.arange(len(table.X)) % 2, None)
+        task = read_task(source, read_request(model, is_open=True))
         options = check_boosting_options(model, 2)
-        tiles, _ = rows.code(options.max_bins, n_threads=1, before=None)
-        grow_boosted_over(LocalRun(), [tiles], rows.problem, tiles[0].plan, options)
+        tiles, _ = code_task(task, task.resolve(), options.max_bins, n_threads=1)
+        grow_boosted_over(LocalRun(), [tiles], task, tiles[0].plan, options)
 
 
 def _list_boosting_tables() -> list[_Table]:

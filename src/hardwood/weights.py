@@ -62,7 +62,7 @@ def measure_weights(weight: np.ndarray | None, class_index: np.ndarray, n_classe
     """Return the range of weights that are positive, by class; None: each row weighs 1."""
     n_rows = np.bincount(class_index, minlength=n_classes)
     if weight is None:
-        weight = np.ones(len(class_index))
+        return WeightRange(np.where(n_rows > 0, 1.0, np.inf), np.where(n_rows > 0, 1.0, 0.0), n_rows)
     least, largest = np.full(n_classes, np.inf), np.zeros(n_classes)
     np.minimum.at(least, class_index, weight)
     np.maximum.at(largest, class_index, weight)
@@ -121,21 +121,10 @@ def spell_power(exponent: float) -> str:
     return f"{10.0 ** (decimal - whole):.1f}e{whole:+d}"
 
 
-def settle_weights(
-    sample_weight: np.ndarray | None, class_index: np.ndarray, class_weight: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return what classes weigh in a unit for the weights of these rows, and the unit.
-
-    What a row weighs is a product, so that the weights of single rows remain as they are.
-    """
-    if sample_weight is None and (class_weight == 1.0).all():
-        return class_weight, 1.0
-    found = measure_weights(sample_weight, class_index, len(class_weight))
-    return divide_classes(found, class_weight, has_weight=sample_weight is not None)
-
-
 def divide_classes(found: WeightRange, class_weight: np.ndarray, *, has_weight: bool) -> tuple[np.ndarray, float]:
     """Return what classes weigh in a unit for weights of this range, and the unit.
+
+    What a row weighs is a product, so that the weights of single rows remain as they are.
 
     has_weight : whether rows have weights of their own
     """

@@ -124,7 +124,7 @@ def _grow_levels(table: Table, y: np.ndarray, weight: np.ndarray | None, options
         pieces = ((start, rows.stop - start),)
         blocks.append(code_block(plan, [problem.X[rows]], problem.class_index[rows], part, pieces))
     no_weight = None if problem.sample_weight is None else np.empty(0)
-    seen = replace(problem, X=problem.X[:0], class_index=problem.class_index[:0], sample_weight=no_weight)
+    seen = replace(problem, X=problem.X[:0], target=problem.target[:0], sample_weight=no_weight)
     return grow_tree_over(LocalRun(), blocks, seen, plan, grow_options, N_ROWS)
 
 

@@ -15,7 +15,7 @@ distributed = pytest.importorskip("distributed")
 
 from hardwood.dask import run as run_module  # noqa: E402
 from hardwood.dask.cluster import find_client  # noqa: E402
-from hardwood.dask.reading import group_parts  # noqa: E402
+from hardwood.dask.partitions import group_parts  # noqa: E402
 from hardwood.dask.run import DaskRun, open_run  # noqa: E402
 from hardwood.grow.blocks import merge_all  # noqa: E402
 

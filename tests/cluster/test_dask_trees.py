@@ -95,8 +95,9 @@ def test_rows_are_kept_until_they_are_coded_and_nothing_after_the_fit(client: An
 
     X, y, _ = make_table()
     DaskRobustTreeClassifier(**TREE, progress=look).fit(*cut(4, X, y))
-    assert "hardwood-read" in held[0]  # once rows have been looked at
-    assert "hardwood-read" not in held[4]
+    assert "hardwood-rows" in held[0]  # once rows have been read, they are kept encoded, and partitions are let go
+    assert "hardwood-read" not in held[0]
+    assert "hardwood-rows" not in held[4]
     assert "hardwood-code" in held[4]  # while the tree grows
     time.sleep(0.2)
     look(0, 0)

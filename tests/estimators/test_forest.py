@@ -28,7 +28,6 @@ from hardwood import (
     verify,
 )
 from hardwood.estimators.forest_parts import check_forest
-from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
 from hardwood.grow.forest import draw_rows, draw_seeds, find_unseen, join_trees
@@ -242,7 +241,7 @@ class TestNumbers:
         trees = []
         for seed in draw_seeds(check_forest(model, len(X), model._seed)):
             drawn = draw_rows(check_forest(model, len(X), model._seed), seed)
-            problem = read_regression(single, X[drawn], y[drawn], None)
+            problem = read_problem(single, X[drawn], y[drawn], None)
             grow_options = check_grow_options(single, len(drawn), X.shape[1], ERRORS)
             grow_options = replace(grow_options, seed=seed, max_bins=255)
             trees.append(grow_regression(problem, problem.threat.resolve(problem.schema), grow_options).ensemble)

@@ -19,8 +19,7 @@ from hardwood import (
     evaluate,
     stream,
 )
-from hardwood.grow.bins import draw_rows
-from hardwood.grow.row_sampler import RowSampler
+from hardwood.rows.sampling import RowSampler, draw_rows
 
 N_ROWS = 3000
 

@@ -12,15 +12,16 @@ import pytest
 from hardwood import ThreatModel
 from hardwood.estimators.boosting_parameters import draw_folds
 from hardwood.grow import boosted, boosting_trees
-from hardwood.grow.bins import take_sample
 from hardwood.grow.blocks import LocalRun
-from hardwood.grow.boosted import BoostingProblem, grow_boosted, make_tiles
+from hardwood.grow.boosted import grow_boosted, make_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
 from hardwood.grow.boosting import Boosted, BoostingOptions
 from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.row_draws import DrawnRows, ListedRows
 from hardwood.grow.workers import Workers, run_in_turn
+from hardwood.rows.sampling import take_sample
+from hardwood.rows.task import Task
 from hardwood.table import Schema
 
 N_ROWS = 400
@@ -41,8 +42,9 @@ class Case:
         self.classes = None if n_classes == 0 else np.arange(n_classes)
         words = {"threat": {0: 0.05, 1: (0.0, 0.1)}} if threat is None else dict(threat)
         threat = ThreatModel(words.pop("threat"), **words)
-        reach = threat.resolve(schema) if self.classes is None else threat.resolve(schema, self.classes)
-        self.problem = BoostingProblem(schema, self.classes, reach)
+        weight = np.ones(max(1, n_classes))
+        self.task = Task(np.empty((0, 4)), np.empty(0), None, weight, schema, self.classes, threat)
+        self.reach = self.task.resolve()
         self.early_stopping = changes.pop("early_stopping", False)
         options = {
             "n_rounds": 6, "max_depth": 4, "learning_rate": 0.5, "l2": 1.0, "min_gain": 0.0, "min_child_weight": 1.0,
@@ -59,8 +61,8 @@ class Case:
         return np.zeros(N_ROWS, dtype=np.uint8) if self.class_index is None else self.class_index
 
     def plan(self) -> TablePlan:
-        sample = take_sample(self.X, self.own_class, self.problem.reach, self.options.max_bins)
-        return plan_table(sample, self.problem.reach, self.options.max_bins)
+        sample = take_sample(self.X, self.own_class, self.reach, self.options.max_bins)
+        return plan_table(sample, self.reach, self.options.max_bins)
 
     def draw_folds(self, read_classes: Callable[[], np.ndarray]) -> Any:
         n_per_class = None if self.class_index is None else np.bincount(self.class_index)
@@ -70,25 +72,24 @@ class Case:
         blocks = []
         for pieces in pieces_of_blocks:
             rows = np.concatenate([np.arange(0), *(np.arange(first, first + n) for first, n in pieces)]).astype(int)
-            n_classes = 0 if self.classes is None else len(self.classes)
             own, codes = self.own_class[rows], plan.make_room(len(rows))
             plan.encode(self.X[rows], own, codes, Workers(1, run_in_turn))
-            target = own if n_classes else self.target[rows]
-            blocks.append(make_tiles(plan, codes, n_classes, target, self.weight[rows], pieces))
+            target = self.target[rows] if self.classes is None else own
+            blocks.append(make_tiles(plan, codes, self.task, target, self.weight[rows], pieces))
         return blocks
 
     def grow_whole(self) -> tuple[str, Boosted]:
         plan = self.plan()
         (tiles,) = self.cut(plan, [[(0, N_ROWS)]])
         folds = self.draw_folds(lambda: np.asarray(self.class_index))
-        ensemble, grown = grow_boosted(self.problem, tiles, self.options, folds, n_threads=1)
+        ensemble, grown = grow_boosted(self.task, tiles, self.options, folds, n_threads=1)
         return ensemble.to_json(), grown
 
     def grow_over(self, run: Any, pieces_of_blocks: list[list[tuple[int, int]]]) -> tuple[str, Boosted]:
         plan = self.plan()
         blocks = self.cut(plan, pieces_of_blocks)
         folds = self.draw_folds(lambda: gather_classes(run, blocks, N_ROWS))
-        ensemble, grown = grow_boosted_over(run, blocks, self.problem, plan, self.options, folds)
+        ensemble, grown = grow_boosted_over(run, blocks, self.task, plan, self.options, folds)
         return ensemble.to_json(), grown
 
 

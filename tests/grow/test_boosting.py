@@ -199,7 +199,8 @@ def brute_margins(ensemble: TreeEnsemble, X: np.ndarray, y: np.ndarray, reach: R
 
 def build(X: np.ndarray, y: np.ndarray, reach: Reach, schema: Schema, seed: int, **changes: Any) -> Any:
     """Boost by hand: what the outputs of the rows can be made, and the ensemble."""
-    from hardwood.grow.boosted import BoostingProblem, harvest
+    from hardwood.grow.boosted import harvest
+    from hardwood.rows.task import Task
 
     n_classes = len(reach.attacks)
     loss: CertifiedLoss = LogisticLoss(y) if n_classes == 2 else SoftmaxLoss(y, n_classes)
@@ -209,8 +210,8 @@ def build(X: np.ndarray, y: np.ndarray, reach: Reach, schema: Schema, seed: int,
     booster, sums = grow_one(block, options)
     classes = None if n_classes == 1 else np.arange(n_classes)
     boosting = Boosting(booster, [], options, Workers(1, run_in_turn), None)
-    problem = BoostingProblem(schema, classes, reach)
-    return sums, harvest(boosting.finish(interrupted=False), block.plan, problem)
+    task = Task(X[:0], y[:0], None, np.ones(n_classes), schema, classes, ThreatModel())
+    return sums, harvest(boosting.finish(interrupted=False), block.plan, task)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([1, 2, 3]), st.booleans())

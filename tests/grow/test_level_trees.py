@@ -81,7 +81,7 @@ class Table:
         self.plan = CodePlan(self.coded.bins, self.coded.reach, self.coded.stays, self.coded.categories)
         own = self.problem.sample_weight
         self.empty = replace(
-            self.problem, X=self.problem.X[:0], class_index=self.problem.class_index[:0],
+            self.problem, X=self.problem.X[:0], target=self.problem.target[:0],
             sample_weight=None if own is None else own[:0],
         )  # fmt: skip
 

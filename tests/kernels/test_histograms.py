@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from hardwood._kernels.grow.histograms import CLASS_BIT, BinnedSamples
 from hardwood.grow import bins
-from hardwood.grow.bins import draw_rows, encode_rows, find_bins, find_gaps, halve
+from hardwood.grow.bins import encode_rows, find_bins, find_gaps, halve
 from hardwood.grow.workers import Workers, run_in_turn
+from hardwood.rows.sampling import draw_rows
 from hardwood.threat import Reach
 from reference import binning
 from strategies import arrays

@@ -12,9 +12,10 @@ import numpy as np
 from hardwood import attacks, evaluation, verification
 from hardwood.dask.model import DaskModel
 from hardwood.dask.run import DaskRun, open_run
-from hardwood.dask.tables import Part, delay_parts, is_frame, say_where
+from hardwood.dask.tables import delay_parts, is_frame
 from hardwood.evaluation.streamed import join_reports, settle_heads, take_head
 from hardwood.progress import read_progress
+from hardwood.rows.parts import Part, say_where
 from hardwood.threat import ThreatModel
 from hardwood.weights import add_weights, read_weights
 

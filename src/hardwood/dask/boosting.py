@@ -1,126 +1,56 @@
 """Boosting on a cluster."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
-from hardwood.dask.classes import place_problem
 from hardwood.dask.model import DaskClassifier, DaskModel, take_client
-from hardwood.dask.reading import BlockedTable, RowReader, draw_sample, place_rows
-from hardwood.dask.run import DaskRun, open_run
-from hardwood.dask.tables import Part
+from hardwood.dask.partitions import NumberedRows, PartitionSource
+from hardwood.dask.run import open_run
 from hardwood.estimators import RobustBoostingClassifier, RobustBoostingRegressor
-from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
-from hardwood.estimators.numbers import choose_target_unit
-from hardwood.grow.bins import Sample
-from hardwood.grow.boosted import BoostingProblem, make_tiles
+from hardwood.grow.boosted import make_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
 from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.workers import hire
 from hardwood.progress import read_progress
-from hardwood.threat import ThreatModel
-from hardwood.weights import choose_weight_unit, refuse_no_weight
+from hardwood.rows.sources import read_task
+from hardwood.rows.task import Task
 
 
-class Units(NamedTuple):
-    """What numbers are divided by: powers of two."""
-
-    weight: float
-    target: float
-
-
-class PlacedRows(NamedTuple):
-    """What is boosted from a table on a cluster."""
-
-    problem: BoostingProblem
-    threat: ThreatModel
-    class_weight: np.ndarray | None  # float64 per class; None: the target is numbers
-    n_per_class: np.ndarray  # int64: the rows of each class, or all, that weigh something
-    sample: Sample
-    table: BlockedTable
-    reader: RowReader
-
-
-def place_classes(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: Any) -> PlacedRows:
-    """Read a table of classes into the memory of a cluster."""
-    placed = place_problem(estimator, run, X, y, sample_weight)
-    found = placed.problem
-    schema = replace(found.schema, accepts_missing=True)
-    reach = found.threat.resolve(schema, found.classes)
-    problem = BoostingProblem(schema, found.classes, reach, found.weight_unit)
-    return PlacedRows(
-        problem, found.threat, found.class_weight, placed.n_per_class, placed.sample, placed.table, placed.reader
-    )
-
-
-def place_values(estimator: Any, run: DaskRun, X: Any, y: Any, sample_weight: Any) -> PlacedRows:
-    """Read a table of numbers into the memory of a cluster."""
-    table, found = place_rows(estimator, run, X, y, sample_weight, has_classes=False)
-    refuse_no_weight(int(found.n_kept.sum()))
-    schema, threat = found.columns.settle(ThreatModel.coerce(estimator.threat))
-    schema = replace(schema, accepts_missing=True)
-    reader = RowReader(schema, threat, None, found.number_rows(len(table.handles)))
-    weights = found.weights
-    unit = choose_weight_unit(weights, None, "sample_weight")
-    total = float(weights.largest[0]) / unit * int(weights.n_rows[0])
-    target_unit = choose_target_unit(found.largest_target, total, unit)
-    problem = BoostingProblem(schema, None, threat.resolve(schema), unit, target_unit)
-    return PlacedRows(problem, threat, None, found.n_kept, draw_sample(table, reader, found), table, reader)
-
-
-def _code(
-    parts: list[Part], reader: RowReader, plan: TablePlan, units: Units, class_weight: np.ndarray | None
-) -> list[BoostBlock]:
-    """Code the rows of a block."""
-    rows = list(reader.read(parts))
-    target = np.concatenate(
-        [np.empty(0, dtype=np.uint8 if reader.classes is not None else np.float64)] + [each.target for each in rows]
-    )
-    weights = [np.ones(len(each.X)) if each.sample_weight is None else each.sample_weight for each in rows]
-    weight, codes, start = np.concatenate([np.empty(0), *weights]), plan.make_room(len(target)), 0
-    class_index = np.zeros(len(target), dtype=np.uint8) if class_weight is None else target
-    with hire(1) as workers:
-        for each in rows:
-            own = slice(start, start + len(each.X))
-            plan.encode(each.X, class_index[own], codes[own], workers)
-            start = own.stop
-    if class_weight is not None:
-        weight = class_weight[class_index] * weight
-    else:
-        weight, target = weight / units.weight, target / units.target
-    pieces = tuple((each.start, len(each.X)) for each in rows)
-    n_classes = 0 if class_weight is None else len(class_weight)
-    return make_tiles(plan, codes, n_classes, target, weight, pieces)
-
-
-def _fit_on(estimator: Any, place: Callable[..., PlacedRows], X: Any, y: Any, sample_weight: Any) -> None:
+def _fit_on(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Boost trees and keep them."""
     if estimator.warm_start:
         raise ValueError("warm_start=True: on a cluster, boosting begins anew; expected False")
     with open_run(estimator.client) as run:
-        placed = place(estimator, run, X, y, sample_weight)
-        problem, threat, n_per_class = placed.problem, placed.threat, placed.n_per_class
-        n_rows = int(n_per_class.sum())
-        options = check_boosting_options(estimator, problem.schema.n_features)
-        if options.ordered:
-            check_ordered(problem.reach, problem.schema)
-        plan = plan_table(placed.sample, problem.reach, options.max_bins)
-        units = Units(problem.weight_unit, problem.target_unit)
-        blocks = placed.table.map(_code, placed.reader, plan, units, placed.class_weight, name="hardwood-code")
-        del placed  # and with it the rows
-        folds = draw_folds(
-            estimator.early_stopping,
-            None if problem.classes is None else n_per_class,
-            n_rows,
-            options.seed,
-            lambda: gather_classes(run, blocks, n_rows),
+        source = PartitionSource(run, estimator, X, y, sample_weight)
+        task, n_kept = read_task(source, estimator._make_request()), source.n_kept
+        reach, options = estimator._prepare(task)
+        plan = plan_table(source.draw_sample(task), reach, options.max_bins)
+        blocks = source.code(task, partial(_code_block, task, plan))
+        del source  # and with it the rows
+        folds = estimator._draw_folds(
+            task, n_kept, options.seed, lambda: gather_classes(run, blocks, int(n_kept.sum()))
         )
         progress = read_progress(estimator.progress)
-        ensemble, boosted = grow_boosted_over(run, blocks, problem, plan, options, folds, progress)
-    estimator._keep_boosted(ensemble, threat, boosted, np.empty(0, dtype=np.int64))
+        ensemble, boosted = grow_boosted_over(run, blocks, task, plan, options, folds, progress)
+    estimator._keep_boosted(ensemble, task.threat, boosted, np.empty(0, dtype=np.int64))
+
+
+def _code_block(task: Task, plan: TablePlan, parts: list[NumberedRows]) -> list[BoostBlock]:
+    """Code the rows of a block."""
+    target = np.concatenate([task.target, *(rows.target for rows, _ in parts)])
+    weights = [rows.sample_weight for rows, _ in parts if rows.sample_weight is not None]
+    own = replace(task, target=target, sample_weight=np.concatenate([np.empty(0), *weights]) if weights else None)
+    class_index, codes, start = own.class_index, plan.make_room(len(target)), 0
+    with hire(1) as workers:
+        for rows, _ in parts:
+            where = slice(start, start + len(rows.X))
+            plan.encode(rows.X, class_index[where], codes[where], workers)
+            start = where.stop
+    return make_tiles(plan, codes, task, target, own.row_weight, tuple((first, len(rows.X)) for rows, first in parts))
 
 
 class DaskRobustBoostingClassifier(DaskClassifier, RobustBoostingClassifier):
@@ -165,7 +95,7 @@ feature_names_in_
         -------
         self
         """
-        _fit_on(self, place_classes, X, y, sample_weight)
+        _fit_on(self, X, y, sample_weight)
         self.classes_ = self.ensemble_.labels
         return self
 
@@ -210,5 +140,5 @@ subsample, max_features, mode, early_stopping, n_iter_no_change, categorical_fea
         -------
         self
         """
-        _fit_on(self, place_values, X, y, sample_weight)
+        _fit_on(self, X, y, sample_weight)
         return self

@@ -6,11 +6,11 @@ from uuid import uuid4
 import numpy as np
 from sklearn.base import is_classifier
 
-from hardwood.dask.findings import read_weight
 from hardwood.dask.run import open_run
-from hardwood.dask.tables import Part, delay_parts, say_where
-from hardwood.estimators.numbers import read_numbers
-from hardwood.estimators.target import read_column
+from hardwood.dask.tables import delay_parts
+from hardwood.rows.parts import Part, say_where
+from hardwood.rows.targets import read_column, read_numbers
+from hardwood.weights import read_weights
 
 
 class Sums(NamedTuple):
@@ -63,8 +63,7 @@ def _add_up(model: Any, part: Part) -> Sums | None:
     """Add up what the rows of a partition say; None: it has none that weigh anything."""
     n_rows = part.X.shape[0]
     with say_where(part):
-        weight = read_weight(part)
-        weight = np.ones(n_rows) if weight is None else weight
+        weight = np.ones(n_rows) if part.sample_weight is None else read_weights(part.sample_weight, n_rows)
         total = float(weight.sum())
         if not total:
             return None

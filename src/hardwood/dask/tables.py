@@ -1,22 +1,12 @@
 """Tables that are Dask collections: which they are, and their partitions as tasks."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from hardwood.extras import explain_missing
 from hardwood.quoting import list_some, quote
-
-
-class Part(NamedTuple):
-    """A partition of a table, where the work is done."""
-
-    number: int  # counted from 0
-    X: Any  # an array or a pandas DataFrame
-    y: Any  # None where none was given
-    sample_weight: Any  # None where none was given
+from hardwood.rows.parts import Part
 
 
 def is_collection(X: Any) -> bool:
@@ -143,14 +133,5 @@ def _take_part(
         )
     taken = {name: table[column] for name, column in named.items()} | beside
     X = table.drop(columns=list(named.values())) if named else table
-    return Part(number, X, taken.get("y"), taken.get("sample_weight"))
-
-
-@contextmanager
-def say_where(part: Part) -> Iterator[None]:
-    """Say which partition an error is about: it counts rows from its beginning."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        error.add_note(f"In partition {part.number} of the table, counted from 0; rows are counted from its beginning.")
-        raise
+    note = f"In partition {number} of the table, counted from 0; rows are counted from its beginning."
+    return Part(number, X, taken.get("y"), taken.get("sample_weight"), f"partition {number}", note)

@@ -1,19 +1,24 @@
 """Trees and forests of classes that are grown on a cluster."""
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
-from sklearn.base import clone
+import numpy as np
 
-from hardwood.dask.classes import place_problem
 from hardwood.dask.model import DaskClassifier, take_client
+from hardwood.dask.partitions import NumberedRows, PartitionSource
 from hardwood.dask.run import open_run
 from hardwood.estimators import RobustForestClassifier, RobustTreeClassifier
-from hardwood.estimators.forest_parts import check_bins, continue_forest, forget_oob
-from hardwood.estimators.parameters import check_grow_options
+from hardwood.grow.class_blocks import ClassBlock, code_block
+from hardwood.grow.coded_rows import CodePlan, plan_codes
 from hardwood.grow.forest import join_trees
 from hardwood.grow.level_trees import grow_forest_over, grow_tree_over
+from hardwood.grow.limits import GrowOptions
 from hardwood.progress import read_progress
+from hardwood.rows.request import read_request
+from hardwood.rows.sources import read_task
+from hardwood.rows.task import Task
+from hardwood.threat import Reach
 
 
 class DaskRobustTreeClassifier(DaskClassifier, RobustTreeClassifier):
@@ -73,13 +78,14 @@ max_features, max_leaf_nodes, max_bins, monotonic_cst, class_weight, categorical
         self
         """
         with open_run(self.client, read_progress(self.progress)) as run:
-            placed = place_problem(self, run, X, y, sample_weight)
-            problem, n_rows = placed.problem, placed.n_rows
-            reach, options = self._read_binned_options(problem, n_rows)
-            plan, blocks = placed.code(reach, options)
-            del placed  # and with it the rows
-            ensemble = grow_tree_over(run, blocks, problem, plan, options, n_rows)
-        return self._keep_only(ensemble, problem.threat)
+            source = PartitionSource(run, self, X, y, sample_weight)
+            task = read_task(source, read_request(self))
+            n_rows = int(source.n_kept.sum())
+            reach, options = self._read_options(task, n_rows, in_memory=False)
+            plan, blocks = _code(source, task, reach, options)
+            del source  # and with it the rows
+            ensemble = grow_tree_over(run, blocks, task, plan, options, n_rows)
+        return self._keep_only(ensemble, task.threat)
 
 
 class DaskRobustForestClassifier(DaskClassifier, RobustForestClassifier):
@@ -123,22 +129,30 @@ categorical_features, warm_start, progress, random_state
         -------
         self
         """
-        is_balanced_anew = isinstance(self.class_weight, str) and self.class_weight == "balanced_subsample"
-        reader = clone(self).set_params(class_weight=None) if is_balanced_anew else self
         with open_run(self.client) as run:
-            placed = place_problem(reader, run, X, y, sample_weight)
-            problem, n_rows = placed.problem, placed.n_rows
-            reach = problem.threat.resolve(problem.schema, problem.classes)
-            options = check_grow_options(self, n_rows, problem.schema.n_features)
-            options = replace(options, max_bins=check_bins(self.max_bins))
-            before, forest = continue_forest(self, problem.schema, problem.classes, n_rows, options.seed)
-            plan, blocks = placed.code(reach, options)
-            del placed  # and with it the rows
-            first = 0 if before is None else before.n_trees
+            source = PartitionSource(run, self, X, y, sample_weight)
+            task = read_task(source, read_request(self, class_weight=self._read_class_weight()))
+            reach, options, before, forest = self._prepare(task, int(source.n_kept.sum()))
+            plan, blocks = _code(source, task, reach, options)
+            del source  # and with it the rows
             trees = grow_forest_over(
-                run, blocks, problem, plan, options, forest, balance_draws=is_balanced_anew, first=first
-            )
-        self._keep(join_trees(trees if before is None else [before, *trees]), problem.threat)
-        self._seed = forest.seed
-        forget_oob(self, "oob_decision_function_")
+                run, blocks, task, plan, options, forest,
+                balance_draws=self._is_balanced_anew, first=0 if before is None else before.n_trees,
+            )  # fmt: skip
+        self._keep_grown(join_trees(trees if before is None else [before, *trees]), task.threat, forest)
         return self
+
+
+def _code(source: PartitionSource, task: Task, reach: Reach, options: GrowOptions) -> tuple[CodePlan, list[Any]]:
+    """Have all rows coded; return what codes mean, and handles of the blocks."""
+    plan = plan_codes(source.draw_sample(task), task.schema, reach, options, options.max_bins)
+    return plan, source.code(task, partial(_code_block, task, plan))
+
+
+def _code_block(task: Task, plan: CodePlan, parts: list[NumberedRows]) -> ClassBlock:
+    """Code the rows of a block."""
+    class_index = np.concatenate([task.target, *(rows.target for rows, _ in parts)])
+    weights = [rows.sample_weight for rows, _ in parts if rows.sample_weight is not None]
+    weight = None if task.sample_weight is None else np.concatenate([task.sample_weight, *weights])
+    pieces = tuple((start, len(rows.X)) for rows, start in parts)
+    return code_block(plan, [rows.X for rows, _ in parts], class_index, weight, pieces)

@@ -1,20 +1,45 @@
 """What robust boosting of classes and of numbers share: fitting, warm starts, and predictions by stages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.boosting_input import BoostingInput
 from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
 from hardwood.estimators.fitted import SingleTree
-from hardwood.grow.boosted import BoostingProblem, WarmStart, grow_boosted
-from hardwood.grow.boosting import Boosted
+from hardwood.grow.boosted import WarmStart, grow_boosted, make_tiles
+from hardwood.grow.boosting import Boosted, BoostingOptions
+from hardwood.grow.boosting_steps import BoostBlock, Sums
+from hardwood.grow.codes import plan_table
+from hardwood.grow.row_draws import Fold
+from hardwood.grow.workers import hire
 from hardwood.progress import read_progress
+from hardwood.rows.request import Request, read_request
+from hardwood.rows.sources import open_rows, read_task
+from hardwood.rows.task import Task
 from hardwood.threads import count_threads
-from hardwood.threat import ThreatModel
+from hardwood.threat import Reach, ThreatModel
+from hardwood.verification.cheap import sum_extremes
+
+
+def code_task(
+    task: Task, reach: Reach, max_bins: int, n_threads: int, before: TreeEnsemble | None = None
+) -> tuple[list[BoostBlock], Sums | None]:
+    """Code all rows, return them in tiles, and say what an ensemble makes of them, if there was one before."""
+    plan = plan_table(task.draw_sample(reach, max_bins), reach, max_bins)
+    class_index, codes, start, extremes = task.class_index, plan.make_room(task.n_rows), 0, []
+    with hire(n_threads) as workers:
+        for X in task.read_batches():
+            rows = slice(start, start + len(X))
+            plan.encode(X, class_index[rows], codes[rows], workers)
+            if before is not None:
+                wide = X.astype(np.float64, copy=False)
+                extremes.append(sum_extremes(before, wide, class_index[rows], reach))
+            start = rows.stop
+    tiles = make_tiles(plan, codes, task, task.target, task.row_weight, ((0, len(codes)),))
+    return tiles, Sums(*map(np.concatenate, zip(*extremes, strict=True))) if extremes else None
 
 
 class RobustBoosting(SingleTree):
@@ -25,18 +50,14 @@ class RobustBoosting(SingleTree):
     held_out_loss_: np.ndarray
     interrupted_: bool
 
-    def _fit(self, rows: BoostingInput) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Boost trees and keep them."""
         estimator: Any = self
-        problem = rows.problem
-        options = check_boosting_options(estimator, problem.schema.n_features)
-        if options.ordered:
-            check_ordered(problem.reach, problem.schema)
-        n_per_class = None if problem.classes is None else np.bincount(rows.class_index, minlength=len(problem.classes))
-        folds = draw_folds(
-            estimator.early_stopping, n_per_class, len(rows.target), options.seed, lambda: rows.class_index
-        )
-        before, n_before = self._find_start(problem, bool(folds)), 0
+        task = read_task(open_rows(self, X, y, sample_weight), self._make_request())
+        reach, options = self._prepare(task)
+        counts = np.bincount(task.class_index, minlength=1 if task.classes is None else len(task.classes))
+        folds = self._draw_folds(task, counts, options.seed, lambda: task.class_index)
+        before, n_before = self._find_start(task, bool(folds)), 0
         if before is not None:
             n_before = self.n_estimators_
             if options.n_rounds < n_before:
@@ -46,12 +67,34 @@ class RobustBoosting(SingleTree):
             options = replace(options, n_rounds=options.n_rounds - n_before, seed=options.seed + n_before)
         n_threads = count_threads(estimator.n_jobs)
         progress = read_progress(estimator.progress)
-        tiles, sums = rows.code(options.max_bins, n_threads, before)
+        tiles, sums = code_task(task, reach, options.max_bins, n_threads, before)
         start = None if before is None or sums is None else WarmStart(before, sums, self._directions)
-        ensemble, boosted = grow_boosted(problem, tiles, options, folds, n_threads, progress, start)
+        ensemble, boosted = grow_boosted(task, tiles, options, folds, n_threads, progress, start)
         ends = np.empty(0, dtype=np.int64) if start is None else self._round_ends
-        self._keep_boosted(ensemble, rows.threat, boosted, ends)
+        self._keep_boosted(ensemble, task.threat, boosted, ends)
         return self
+
+    def _make_request(self) -> Request:
+        """Say how rows are read: boosting has a place for missing values even if it has seen none."""
+        return read_request(self, is_open=True, is_narrow=True, divides_target=True)
+
+    def _prepare(self, task: Task) -> tuple[Reach, BoostingOptions]:
+        """Return what the attacker may do to a table, and the parameters for it."""
+        reach, options = task.resolve(), check_boosting_options(self, task.schema.n_features)
+        if options.ordered:
+            check_ordered(reach, task.schema)
+        return reach, options
+
+    def _draw_folds(
+        self, task: Task, n_rows: np.ndarray, seed: int, read_classes: Callable[[], np.ndarray]
+    ) -> list[Fold]:
+        """Draw the rows that are held out; see `draw_folds`.
+
+        n_rows : of each class, or of all where there are no classes
+        """
+        estimator: Any = self
+        n_per_class = None if task.classes is None else n_rows
+        return draw_folds(estimator.early_stopping, n_per_class, int(n_rows.sum()), seed, read_classes)
 
     def _keep_boosted(self, ensemble: TreeEnsemble, threat: ThreatModel, boosted: Boosted, before: np.ndarray) -> None:
         """Store what was grown; see `_store`.
@@ -68,17 +111,17 @@ class RobustBoosting(SingleTree):
         self.held_out_loss_ = np.array(boosted.held_out_loss)
         self.interrupted_ = boosted.interrupted
 
-    def _find_start(self, problem: BoostingProblem, holds_out: bool) -> TreeEnsemble | None:
+    def _find_start(self, task: Task, holds_out: bool) -> TreeEnsemble | None:
         """Return the model that more trees are added to, or None to begin anew."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "ensemble_"):
             return None
         before = self.ensemble_
         if holds_out:
             raise ValueError("early_stopping: with warm_start=True, all trees are kept; expected False")
-        if before.schema != problem.schema:
+        if before.schema != task.schema:
             raise ValueError("X: with warm_start=True, expected the columns and categories of the first fit")
         known = None if before.classes is None else before.classes.tolist()
-        if known != (None if problem.classes is None else problem.classes.tolist()):
+        if known != (None if task.classes is None else task.classes.tolist()):
             raise ValueError(f"y: with warm_start=True, expected the classes {known} of the first fit")
         return before
 

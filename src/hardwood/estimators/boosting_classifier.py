@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from hardwood.estimators.boosting import RobustBoosting
-from hardwood.estimators.boosting_input import read_classes
 from hardwood.estimators.fitted import FittedTree
 from hardwood.grow.bins import MOST_BINS
 from hardwood.progress import Progress
@@ -183,7 +182,7 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         -------
         self
         """
-        self._fit(read_classes(self, X, y, sample_weight))
+        self._fit(X, y, sample_weight)
         self.classes_ = self.ensemble_.labels
         return self
 

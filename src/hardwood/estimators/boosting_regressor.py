@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from hardwood.estimators.boosting import RobustBoosting
-from hardwood.estimators.boosting_input import read_values
 from hardwood.grow.bins import MOST_BINS
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
@@ -163,7 +162,7 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        return self._fit(read_values(self, X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the predicted values after each round."""

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.forest_parts import (
     average_importances,
@@ -17,14 +18,14 @@ from hardwood.estimators.forest_parts import (
     vote_unseen,
 )
 from hardwood.estimators.parameters import check_grow_options
-from hardwood.estimators.streamed import read_stream
-from hardwood.estimators.target import read_problem
+from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.forest import ForestOptions, prepare_grower, take_codes
-from hardwood.grow.problem import Problem
+from hardwood.grow.forest import ForestOptions, prepare_grower
+from hardwood.grow.limits import GrowOptions
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
-from hardwood.table.batches import Stream
+from hardwood.rows.task import Task
+from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.cheap import certify_classes
 
 
@@ -166,36 +167,43 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        is_balanced_anew = isinstance(self.class_weight, str) and self.class_weight == "balanced_subsample"
-        reader = clone(self).set_params(class_weight=None) if is_balanced_anew else self
-        streamed = read_stream(reader, X, y, sample_weight) if isinstance(X, Stream) else None
-        problem = read_problem(reader, X, y, sample_weight) if streamed is None else streamed.problem
-        reach = problem.threat.resolve(problem.schema, problem.classes)
-        options = check_grow_options(self, len(problem.class_index), problem.schema.n_features)
-        options = replace(options, max_bins=check_bins(self.max_bins))
-        before, forest = continue_forest(self, problem.schema, problem.classes, len(problem.class_index), options.seed)
-        if streamed is None:
-            grower = prepare_grower(problem, reach, options, balance_draws=is_balanced_anew)
-        else:
-            coded = streamed.code(reach, options)
-            grower = take_codes(problem, coded, options, balance_draws=is_balanced_anew)
-        ensemble = grow_on(before, grower, forest)
-        self._keep(ensemble, problem.threat)
-        self._seed = forest.seed
-        self._keep_oob(problem, forest)
+        task = read_rows(self, X, y, sample_weight, class_weight=self._read_class_weight())
+        reach, options, before, forest = self._prepare(task, task.n_rows)
+        grower = prepare_grower(task, reach, options, balance_draws=self._is_balanced_anew)
+        self._keep_grown(grow_on(before, grower, forest), task.threat, forest)
+        if self.oob_score:
+            self._keep_oob(task, forest)
         return self
 
-    def _keep_oob(self, problem: Problem, forest: ForestOptions) -> None:
-        """Store how the trees fare on rows that they have not seen, or forget it."""
+    def _keep_grown(self, ensemble: TreeEnsemble, threat: ThreatModel, forest: ForestOptions) -> None:
+        """Store what was grown, and forget what an earlier fit said of rows that trees had not seen."""
+        self._keep(ensemble, threat)
+        self._seed = forest.seed
         forget_oob(self, "oob_decision_function_")
-        if not self.oob_score:
-            return
-        votes, count = vote_unseen(self.ensemble_, problem.X, forest)
+
+    @property
+    def _is_balanced_anew(self) -> bool:
+        """Whether classes weigh the same in the rows that each tree is grown from."""
+        return isinstance(self.class_weight, str) and self.class_weight == "balanced_subsample"
+
+    def _read_class_weight(self) -> Any:
+        """Return what classes weigh in the whole table."""
+        return None if self._is_balanced_anew else self.class_weight
+
+    def _prepare(self, task: Task, n_rows: int) -> tuple[Reach, GrowOptions, TreeEnsemble | None, ForestOptions]:
+        """Return what the attacker may do to a table, the parameters for it, and trees that are there already."""
+        options = check_grow_options(self, n_rows, task.schema.n_features)
+        options = replace(options, max_bins=check_bins(self.max_bins))
+        return task.resolve(), options, *continue_forest(self, task.schema, task.classes, n_rows, options.seed)
+
+    def _keep_oob(self, task: Task, forest: ForestOptions) -> None:
+        """Store how the trees fare on rows that they have not seen."""
+        votes, count = vote_unseen(self.ensemble_, task.X, forest)
         with np.errstate(invalid="ignore"):
             self.oob_decision_function_ = votes / count[:, None]
         judged = count > 0
-        right = votes[judged].argmax(axis=1) == problem.class_index[judged]
-        self.oob_score_ = float(np.average(right, weights=problem.row_weight[judged])) if judged.any() else np.nan
+        right = votes[judged].argmax(axis=1) == task.class_index[judged]
+        self.oob_score_ = float(np.average(right, weights=task.row_weight[judged])) if judged.any() else np.nan
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -10,15 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.forest_parts import check_bins, continue_forest, forget_oob, grow_on, vote_unseen
-from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options
-from hardwood.estimators.streamed_numbers import read_regression_stream
+from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.forest import ForestOptions, NumbersFromCodes, prepare_number_grower
-from hardwood.grow.regression import ERRORS, RegressionProblem, find_unit
+from hardwood.grow.forest import ForestOptions, prepare_number_grower
+from hardwood.grow.regression import ERRORS, find_unit
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
-from hardwood.table.batches import Stream
+from hardwood.rows.task import Task
 from hardwood.verification.cheap import certify_values
 
 
@@ -148,23 +147,16 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        streamed = read_regression_stream(self, X, y, sample_weight) if isinstance(X, Stream) else None
-        problem = read_regression(self, X, y, sample_weight) if streamed is None else streamed.problem
-        reach = problem.threat.resolve(problem.schema)
-        n_rows = len(problem.target)
-        options = check_grow_options(self, n_rows, problem.schema.n_features, ERRORS)
+        task = read_rows(self, X, y, sample_weight)
+        reach = task.resolve()
+        options = check_grow_options(self, task.n_rows, task.schema.n_features, ERRORS)
         max_bins = check_bins(self.max_bins)
         squared = options.criterion == "squared_error"
         options = replace(options, max_bins=max_bins if squared else None, n_threads=1)
-        before, forest = continue_forest(self, problem.schema, None, n_rows, options.seed)
-        if streamed is None:
-            grower = prepare_number_grower(problem, reach, options)
-        else:
-            grower = NumbersFromCodes(problem, streamed.code(reach, options), reach, options)
-        ensemble = grow_on(before, grower, forest)
-        self._store(ensemble, problem.threat)
+        before, forest = continue_forest(self, task.schema, None, task.n_rows, options.seed)
+        self._store(grow_on(before, prepare_number_grower(task, reach, options), forest), task.threat)
         self._seed = forest.seed
-        self._keep_oob(problem, forest)
+        self._keep_oob(task, forest)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -172,19 +164,19 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.categorical = self.criterion == "squared_error"
         return tags
 
-    def _keep_oob(self, problem: RegressionProblem, forest: ForestOptions) -> None:
+    def _keep_oob(self, task: Task, forest: ForestOptions) -> None:
         """Store how the trees fare on rows that they have not seen, or forget it."""
         forget_oob(self, "oob_prediction_")
         if not self.oob_score:
             return
-        votes, count = vote_unseen(self.ensemble_, problem.X, forest)
+        votes, count = vote_unseen(self.ensemble_, task.X, forest)
         with np.errstate(invalid="ignore"):
             self.oob_prediction_ = votes[:, 0] / count
         judged = count > 0
-        weight = None if problem.sample_weight is None else problem.sample_weight[judged]
-        enough, unit = judged.sum() >= 2, find_unit(problem.target)  # squares of large numbers are none
+        weight = None if task.sample_weight is None else task.sample_weight[judged]
+        enough, unit = judged.sum() >= 2, find_unit(task.target)  # squares of large numbers are none
         self.oob_score_ = (
-            float(r2_score(problem.target[judged] / unit, self.oob_prediction_[judged] / unit, sample_weight=weight))
+            float(r2_score(task.target[judged] / unit, self.oob_prediction_[judged] / unit, sample_weight=weight))
             if enough
             else np.nan
         )

@@ -16,10 +16,10 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size
-from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote, shortening
 from hardwood.reals import check_count
+from hardwood.rows.targets import read_labels
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
@@ -166,7 +166,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema = read_columns(self, X)
+        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
+        schema = threat.extend(Schema.from_table(X, self.categorical_features))
         base = self._base()
         schema = replace(schema, accepts_missing=get_tags(base).input_tags.allow_nan)
         matrix = schema.encode(X)

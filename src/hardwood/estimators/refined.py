@@ -50,13 +50,8 @@ class Refinement:
         else:
 
             def grow(drawn: np.ndarray) -> TreeEnsemble:
-                weight = problem.sample_weight
-                sample = replace(
-                    problem,
-                    X=problem.X[drawn],
-                    class_index=problem.class_index[drawn],
-                    sample_weight=None if weight is None else weight[drawn],
-                )
+                weight = None if problem.sample_weight is None else problem.sample_weight[drawn]
+                sample = replace(problem, X=problem.X[drawn], target=problem.target[drawn], sample_weight=weight)
                 return grow_tree(sample, reach, replace(options, n_threads=1))
 
             refined, report = search(start, grow, rows, settings, self.plan)

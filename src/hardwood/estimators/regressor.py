@@ -8,16 +8,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import SingleTree
-from hardwood.estimators.numbers import read_regression
 from hardwood.estimators.parameters import check_grow_options, check_max_bins
-from hardwood.estimators.streamed_numbers import StreamedRegression, read_regression_stream
+from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
-from hardwood.grow.regression import ERRORS, RegressionProblem, grow_coded_numbers, grow_regression
+from hardwood.grow.regression import ERRORS, grow_regression
 from hardwood.grow.regression_bins import AUTO_REGRESSION_ROWS
 from hardwood.progress import Progress
 from hardwood.quoting import quote
 from hardwood.refinement.worst_case_leaves import refit_leaves
-from hardwood.table.batches import Stream
+from hardwood.rows.task import Task
+from hardwood.threat import ThreatModel
 
 
 class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
@@ -165,32 +165,20 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        if isinstance(X, Stream):
-            return self._fit_stream(read_regression_stream(self, X, y, sample_weight))
-        problem = read_regression(self, X, y, sample_weight)
-        reach = problem.threat.resolve(problem.schema)
-        options = check_grow_options(self, len(problem.X), problem.schema.n_features, ERRORS)
-        options = replace(options, max_bins=self._choose_bins(problem))
-        refits = self._choose_refit(len(problem.X)) and options.rho > 0.0 and not reach.is_empty
-        ensemble, saved = grow_regression(problem, reach, options)
-        if refits:
-            rows, squared = (problem.X, problem.target, problem.row_weight), self.criterion == "squared_error"
+        task = read_rows(self, X, y, sample_weight)
+        reach = task.resolve()
+        options = check_grow_options(self, task.n_rows, task.schema.n_features, ERRORS)
+        options = replace(options, max_bins=self._choose_bins(task))
+        refits = self._choose_refit(task.n_rows) and options.rho > 0.0 and not reach.is_empty
+        ensemble, saved = grow_regression(task, reach, options)
+        if refits and task.stream is None:
+            rows, squared = (task.X, task.target, task.row_weight), self.criterion == "squared_error"
             ensemble = refit_leaves(ensemble, *rows, reach, rho=options.rho, squared=squared).ensemble
-        return self._keep(ensemble, saved, problem)
+        return self._keep(ensemble, saved, task.threat)
 
-    def _fit_stream(self, streamed: StreamedRegression) -> Self:
-        """Grow the tree on bins, from the codes of the rows of a stream."""
-        problem, max_bins = streamed.problem, check_max_bins(self.max_bins)
-        reach = problem.threat.resolve(problem.schema)
-        options = check_grow_options(self, len(problem.target), problem.schema.n_features, ERRORS)
-        options = replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
-        self._choose_refit(len(problem.target))
-        ensemble, saved = grow_coded_numbers(problem, streamed.code(reach, options), reach, options)
-        return self._keep(ensemble, saved, problem)
-
-    def _keep(self, ensemble: TreeEnsemble, saved: np.ndarray, problem: RegressionProblem) -> Self:
+    def _keep(self, ensemble: TreeEnsemble, saved: np.ndarray, threat: ThreatModel) -> Self:
         """Store the tree, and what each feature has taken off the error."""
-        self._store(ensemble, problem.threat)
+        self._store(ensemble, threat)
         total = saved.sum()
         self.feature_importances_ = saved / total if total > 0.0 else saved
         return self
@@ -203,14 +191,14 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
             raise ValueError(f"refit_leaves={quote(self.refit_leaves)}: expected True, False or 'auto'")
         return bool(self.refit_leaves)
 
-    def _choose_bins(self, problem: RegressionProblem) -> int | None:
+    def _choose_bins(self, task: Task) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins, squared = check_max_bins(self.max_bins), self.criterion == "squared_error"
-        needs_bins = problem.schema.accepts_missing or bool(problem.schema.categorical)
+        needs_bins = task.schema.accepts_missing or bool(task.schema.categorical) or task.stream is not None
         if max_bins == "exact":
             return None
         if max_bins == "auto":
-            return MOST_BINS if needs_bins or (squared and len(problem.X) > AUTO_REGRESSION_ROWS) else None
+            return MOST_BINS if needs_bins or (squared and task.n_rows > AUTO_REGRESSION_ROWS) else None
         if not squared:
             raise ValueError(
                 f"max_bins={quote(max_bins)}: with criterion={quote(self.criterion)}, expected 'auto' or 'exact'"

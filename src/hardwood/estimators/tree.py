@@ -11,18 +11,17 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
-from hardwood.estimators.streamed import StreamedProblem, read_stream
-from hardwood.estimators.target import hides, read_problem
+from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
-from hardwood.grow.tree import ATTACKERS, grow_coded, grow_tree
+from hardwood.grow.tree import ATTACKERS, grow_tree
 from hardwood.progress import Progress
 from hardwood.quoting import quote
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
+from hardwood.rows.columns import hides
+from hardwood.rows.task import Task
 from hardwood.table import Schema
-from hardwood.table.batches import Stream
 from hardwood.threat import Reach, ThreatModel
 
 
@@ -242,26 +241,17 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        if isinstance(X, Stream):
-            return self._fit_stream(read_stream(self, X, y, sample_weight))
-        problem = read_problem(self, X, y, sample_weight, narrow=self._is_binned(X))
-        reach, options = self._read_options(problem, len(problem.class_index))
-        options = replace(options, max_bins=self._choose_bins(problem.schema, len(problem.X)))
+        task = read_rows(self, X, y, sample_weight, is_narrow=self._is_binned(X))
+        reach, options = self._read_options(task, task.n_rows, in_memory=task.stream is None)
         refinement = check_refinement(self, options)
         if refinement is None:
-            ensemble, report = grow_tree(problem, reach, options), None
+            ensemble, report = grow_tree(task, reach, options), None
         else:
-            ensemble, report = refinement.grow(problem, reach, options)
-        self._keep_only(ensemble, problem.threat)
+            ensemble, report = refinement.grow(task, reach, options)
+        self._keep_only(ensemble, task.threat)
         if report is not None:
             self.search_report_ = report
         return self
-
-    def _fit_stream(self, streamed: StreamedProblem) -> Self:
-        """Grow the tree on bins, from the codes of the rows of a stream."""
-        problem = streamed.problem
-        reach, options = self._read_binned_options(problem, len(problem.class_index))
-        return self._keep_only(grow_coded(problem, streamed.code(reach, options), options), problem.threat)
 
     def _keep_only(self, ensemble: TreeEnsemble, threat: ThreatModel) -> Self:
         """Store what was grown, and forget an earlier search."""
@@ -270,23 +260,17 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             del self.search_report_
         return self
 
-    def _read_binned_options(self, problem: Problem, n_rows: int) -> tuple[Reach, GrowOptions]:
-        """Return what the attacker may do to a table that is grown on bins, however long it is, and the parameters."""
-        reach, options = self._read_options(problem, n_rows)
-        max_bins = check_max_bins(self.max_bins)
-        return reach, replace(options, max_bins=MOST_BINS if max_bins == "auto" else int(max_bins))
-
-    def _read_options(self, problem: Problem, n_rows: int) -> tuple[Reach, GrowOptions]:
-        """Return what the attacker may do to a table, and the parameters for it but for the bins."""
-        reach = problem.threat.resolve(problem.schema, problem.classes)
-        options = check_grow_options(self, n_rows, problem.schema.n_features)
-        options = replace(options, attacker=self._check_attacker(problem.schema, problem.sample_weight))
-        options = replace(options, monotonic=self._read_monotonic(problem.schema, len(problem.classes)))
-        if hides(problem.threat) and 0.0 < self.rho < 1.0:
+    def _read_options(self, task: Task, n_rows: int, *, in_memory: bool) -> tuple[Reach, GrowOptions]:
+        """Return what the attacker may do to a table, and the parameters for it."""
+        reach, n_classes = task.resolve(), len(task.classes)
+        options = check_grow_options(self, n_rows, task.schema.n_features)
+        options = replace(options, attacker=self._check_attacker(task.schema, task.sample_weight))
+        options = replace(options, monotonic=self._read_monotonic(task.schema, n_classes))
+        if hides(task.threat) and 0.0 < self.rho < 1.0:
             raise ValueError(
                 f"rho={quote(self.rho)}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none"
             )
-        return reach, options
+        return reach, replace(options, max_bins=self._choose_bins(task.schema, n_rows, in_memory=in_memory))
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
         """Return the attacker, or say why it cannot be had with the other parameters or this table."""
@@ -320,7 +304,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name}={quote(value)}: with monotonic_cst, expected {quote(expected)}")
         return monotonic
 
-    def _choose_bins(self, schema: Schema, n_rows: int) -> int | None:
+    def _choose_bins(self, schema: Schema, n_rows: int, *, in_memory: bool) -> int | None:
         """Return the most bins of a feature, None for the exact grower, or say why there cannot be bins."""
         max_bins = check_max_bins(self.max_bins)
         if max_bins == "exact":
@@ -328,7 +312,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         if max_bins == "auto":
             is_exact = not schema.accepts_missing and self.monotonic_cst is None
             can_bin = self.attacker == "groot" and n_rows > (AUTO_ROWS if is_exact else BINNED_ROWS)
-            return MOST_BINS if can_bin else None
+            return MOST_BINS if can_bin or not in_memory else None
         if self.attacker != "groot":
             raise ValueError(
                 f"max_bins={quote(max_bins)}: with attacker={quote(self.attacker)}, expected 'auto' or 'exact'"

@@ -11,11 +11,11 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
-from hardwood.estimators.streamed import refuse_beside_stream
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
 from hardwood.evaluation.streamed import settle_types
 from hardwood.quoting import quote
+from hardwood.rows.refusals import refuse_beside_stream
 from hardwood.table.batches import Stream
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import NONE

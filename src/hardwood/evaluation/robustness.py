@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardwood.convert import as_ensemble
-from hardwood.estimators.streamed import refuse_beside_stream
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
 from hardwood.evaluation.regression import evaluate_regression
@@ -19,6 +18,7 @@ from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.reals import read_reals
 from hardwood.results import RobustnessReport
+from hardwood.rows.refusals import refuse_beside_stream
 from hardwood.table.batches import Stream
 from hardwood.table.likeness import is_frame, is_polars
 from hardwood.threads import count_threads

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from hardwood.convert import as_ensemble
-from hardwood.estimators.findings import make_template
-from hardwood.estimators.streamed import refuse_measured
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.results import RegressionReport, RobustnessReport
+from hardwood.rows.columns import make_template
+from hardwood.rows.refusals import refuse_measured
 from hardwood.table.batches import Stream
 from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import ThreatModel

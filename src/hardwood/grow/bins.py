@@ -7,7 +7,6 @@ thresholds is counted exactly; only which thresholds there are is an approximati
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from hardwood._kernels.grow.binning import CELLS, Guide, encode, place
 from hardwood._kernels.grow.orders import TIE_TOLERANCE
 from hardwood.grow.shifts import find_slots
 from hardwood.grow.workers import Workers
+from hardwood.rows.sampling import BLOCK_ROWS, Sample, take_sample
 from hardwood.threat import Reach
 
 # How many codes one byte tells apart.
@@ -24,17 +24,12 @@ BYTE_CODES = 256
 MOST_BINS = BYTE_CODES - 1
 # Thresholds that codes of two bytes can tell apart.
 MOST_THRESHOLDS = np.iinfo(np.uint16).max
-# Rows whose ends the thresholds are chosen from. A quantile of theirs is off by 0.2 % of all rows (one standard
-# deviation, in the middle), half of what a bin holds.
-SAMPLE_ROWS = 50_000
 # Tables of more rows are binned unless the user says otherwise: where the exact grower takes as long, for ten features
 # and a depth of 8 (`benchmarks/fit.py`). At ten times as many rows it takes four times as long.
 AUTO_ROWS = 100_000
 # Where values are missing or features are monotone, there is no exact grower but bins for all ends of reach: up to
 # three per row, of which codes of two bytes tell 65,535 apart.
 BINNED_ROWS = 20_000
-# Rows that are coded at a time: both ends of ten features then fit in a core's cache.
-BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -63,29 +58,6 @@ class Bins:
     def n_columns(self) -> int:
         """How many codes a row has."""
         return int(self.columns.max()) + 1
-
-
-class Sample(NamedTuple):
-    """The rows whose ends thresholds are chosen from, and what has to be known of all the others."""
-
-    X: np.ndarray  # float64
-    class_index: np.ndarray
-    is_missing: np.ndarray  # bool per feature: whether a value of any row is
-    farthest: np.ndarray  # float64 per feature: the largest absolute value of any row, where reach is a share of it
-
-
-def take_sample(X: np.ndarray, class_index: np.ndarray, reach: Reach, max_bins: int | None) -> Sample:
-    """Draw the rows of a table that thresholds are chosen from; all of them for a threshold between every two ends."""
-    is_missing, farthest = np.zeros((2, X.shape[1]))
-    for start in range(0, len(X), BLOCK_ROWS):
-        rows = X[start : start + BLOCK_ROWS]
-        block = np.isnan(rows)
-        if block.any():
-            is_missing += block.any(axis=0)
-        if reach.share is not None:
-            farthest = np.fmax.reduce(np.abs(rows), axis=0, initial=0.0).clip(min=farthest)
-    rows = np.arange(len(X)) if max_bins is None else draw_rows(len(X), SAMPLE_ROWS)
-    return Sample(X[rows].astype(np.float64, copy=False), class_index[rows], is_missing > 0.0, farthest)
 
 
 def find_bins(X: np.ndarray, class_index: np.ndarray, reach: Reach, stays: np.ndarray, max_bins: int | None) -> Bins:
@@ -126,22 +98,6 @@ def choose_bins(sample: Sample, reach: Reach, stays: np.ndarray, max_bins: int |
     for feature, both in enumerate(chosen):
         sides[:, feature, : n_thresholds[feature]] = both
     return Bins(n_thresholds, sides[0], sides[1], slots, largest, bool(sample.is_missing.any()))
-
-
-def draw_rows(n_rows: int, size: int) -> np.ndarray:
-    """Return the rows whose numbers have the smallest hashes: whoever has some of the rows can find his share."""
-    if n_rows <= size:
-        return np.arange(n_rows)
-    return np.sort(np.argpartition(hash_rows(0, n_rows), size)[:size])
-
-
-def hash_rows(first: int, last: int) -> np.ndarray:
-    """Return the hashes of the numbers of rows, all different: uint64."""
-    hashes = np.arange(first + 1, last + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
-    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    hashes ^= hashes >> np.uint64(31)
-    return hashes
 
 
 def find_gaps(pieces: list[np.ndarray], largest: float, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,54 +19,48 @@ from hardwood.grow.losses import CertifiedLoss, choose_loss
 from hardwood.grow.row_draws import Fold, Pieces
 from hardwood.grow.workers import hire
 from hardwood.progress import Progress
-from hardwood.table import Schema
-from hardwood.threat import Reach
+from hardwood.rows.task import Task
 
 
-@dataclass(frozen=True)
-class BoostingProblem:
-    """What is to be learnt, and what an attacker may do; of the rows it knows nothing."""
+def make_loss(task: Task) -> CertifiedLoss:
+    """Return the loss of what is learned, of no rows."""
+    return choose_loss(_count_classes(task), np.empty(0))
 
-    schema: Schema
-    classes: np.ndarray | None  # the labels; None for a regression
-    reach: Reach
-    weight_unit: float = 1.0  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
-    target_unit: float = 1.0  # what a number of 1 stands for: a power of two, too
 
-    @property
-    def loss(self) -> CertifiedLoss:
-        """The loss, of no rows."""
-        return choose_loss(0 if self.classes is None else len(self.classes), np.empty(0))
+def _count_classes(task: Task) -> int:
+    return 0 if task.classes is None else len(task.classes)
 
-    @property
-    def link(self) -> str:
-        """What the outputs are."""
-        return "value" if self.classes is None else "logistic" if self.loss.n_outputs == 1 else "softmax"
 
-    def divide(self, options: BoostingOptions) -> BoostingOptions:
-        """Return what is said in weights and in squares of numbers, in the units of this problem."""
-        return replace(
-            options,
-            l2=options.l2 / self.weight_unit,
-            min_child_weight=options.min_child_weight / self.weight_unit,
-            min_gain=options.min_gain / self.weight_unit / self.target_unit / self.target_unit,
-        )
+def _name_link(task: Task) -> str:
+    """Say what the outputs are."""
+    return "value" if task.classes is None else "logistic" if make_loss(task).n_outputs == 1 else "softmax"
 
-    def multiply(self, boosted: Boosted) -> Boosted:
-        """Return what was boosted in the units of this problem as whoever gave it counts."""
-        weight, target = self.weight_unit, self.target_unit
-        if weight == 1.0 and target == 1.0:
-            return boosted
-        for tree in (tree for trees in boosted.rounds for tree in trees):
-            tree.nodes["value"] *= target
-            tree.nodes["cover"] *= weight
-        return replace(
-            boosted,
-            base=boosted.base * target,
-            train_loss=[loss * target * target for loss in boosted.train_loss],
-            held_out_loss=[loss * weight * target * target for loss in boosted.held_out_loss],
-            total_weight=boosted.total_weight * weight,
-        )
+
+def divide(options: BoostingOptions, task: Task) -> BoostingOptions:
+    """Return what is said in weights and in squares of numbers, in the units of a task."""
+    return replace(
+        options,
+        l2=options.l2 / task.weight_unit,
+        min_child_weight=options.min_child_weight / task.weight_unit,
+        min_gain=options.min_gain / task.weight_unit / task.target_unit / task.target_unit,
+    )
+
+
+def multiply(boosted: Boosted, task: Task) -> Boosted:
+    """Return what was boosted in the units of a task as whoever gave it counts."""
+    weight, target = task.weight_unit, task.target_unit
+    if weight == 1.0 and target == 1.0:
+        return boosted
+    for tree in (tree for trees in boosted.rounds for tree in trees):
+        tree.nodes["value"] *= target
+        tree.nodes["cover"] *= weight
+    return replace(
+        boosted,
+        base=boosted.base * target,
+        train_loss=[loss * target * target for loss in boosted.train_loss],
+        held_out_loss=[loss * weight * target * target for loss in boosted.held_out_loss],
+        total_weight=boosted.total_weight * weight,
+    )
 
 
 class Begun(NamedTuple):
@@ -91,18 +85,18 @@ class WarmStart:
 
 
 def make_tiles(
-    plan: TablePlan, codes: np.ndarray, n_classes: int, target: np.ndarray, weight: np.ndarray, pieces: Pieces
+    plan: TablePlan, codes: np.ndarray, task: Task, target: np.ndarray, weight: np.ndarray, pieces: Pieces
 ) -> list[BoostBlock]:
-    """Cut rows into tiles: at least one.
+    """Cut rows of a task into tiles: at least one.
 
-    n_classes, target : see `choose_loss`
+    target, weight : of these rows
     pieces : where in the table rows are, see `BoostBlock`
     """
     n_tiles = max(1, len(codes) // TILE_ROWS)
     tiles = []
     for begin, end in pairwise(len(codes) * k // n_tiles for k in range(n_tiles + 1)):
         rows, own = slice(begin, end), _find_pieces(pieces, begin, end)
-        tiles.append(BoostBlock(plan, codes[rows], choose_loss(n_classes, target[rows]), weight[rows], own))
+        tiles.append(BoostBlock(plan, codes[rows], choose_loss(_count_classes(task), target[rows]), weight[rows], own))
     return tiles
 
 
@@ -118,7 +112,7 @@ def _find_pieces(pieces: Pieces, begin: int, end: int) -> Pieces:
 
 
 def grow_boosted(
-    problem: BoostingProblem,
+    task: Task,
     tiles: Sequence[BoostBlock],
     options: BoostingOptions,
     folds: Sequence[Fold],
@@ -130,7 +124,7 @@ def grow_boosted(
 
     folds : the rows that are held out, each time; without any, all rounds are kept.
     """
-    plan, loss, options = tiles[0].plan, problem.loss, problem.divide(options)
+    plan, loss, options = tiles[0].plan, make_loss(task), divide(options, task)
     boosters = []
     for fold in (None, *folds):
         depth, is_whole = options.max_depth, len(tiles) == 1
@@ -140,9 +134,9 @@ def grow_boosted(
         boosters[0].directions[:] = start.directions
     with hire(n_threads) as workers:
         boosting = Boosting(boosters[0], boosters[1:], options, workers, progress)
-        begun = None if start is None else start.divide(problem.target_unit)
-        boosted = problem.multiply(run_boosting(LocalRun(), [tiles], boosting, begun))
-    return harvest(boosted, plan, problem, None if start is None else start.ensemble), boosted
+        begun = None if start is None else start.divide(task.target_unit)
+        boosted = multiply(run_boosting(LocalRun(), [tiles], boosting, begun), task)
+    return harvest(boosted, plan, task, None if start is None else start.ensemble), boosted
 
 
 def run_boosting(run: Run, blocks: Sequence[Any], boosting: Boosting, begun: Begun | None = None) -> Boosted:
@@ -157,9 +151,7 @@ def run_boosting(run: Run, blocks: Sequence[Any], boosting: Boosting, begun: Beg
     return boosting.finish(interrupted=False)
 
 
-def harvest(
-    boosted: Boosted, plan: TablePlan, problem: BoostingProblem, before: TreeEnsemble | None = None
-) -> TreeEnsemble:
+def harvest(boosted: Boosted, plan: TablePlan, task: Task, before: TreeEnsemble | None = None) -> TreeEnsemble:
     """Return the trees as an ensemble, behind those of an ensemble that was there before."""
     pieces, left_sets = [], {}
     n_before = 0
@@ -167,11 +159,11 @@ def harvest(
         pieces.append(_read_nodes(before))
         left_sets.update(before.left_sets())
         n_before = before.n_nodes
-    n_outputs = problem.loss.n_outputs
+    n_outputs = make_loss(task).n_outputs
     for tree in (tree for trees in boosted.rounds for tree in trees):
         pieces.append(_make_nodes(tree, plan, n_outputs))
         for node in np.flatnonzero(tree.nodes["feature"] >= 0).tolist():
-            labels = problem.schema.categories[tree.nodes["feature"][node]]
+            labels = task.schema.categories[tree.nodes["feature"][node]]
             if labels is not None:
                 left_sets[n_before + node] = tree.set_left[node, : len(labels) + 1]
         n_before += len(tree.nodes)
@@ -179,13 +171,13 @@ def harvest(
         pieces.append(_make_constant(n_outputs, boosted.total_weight))
     ensemble = assemble(
         Nodes(*(np.concatenate(parts) for parts in zip(*pieces, strict=True))),
-        problem.schema,
+        task.schema,
         left_sets,
         base_score=boosted.base,
-        link=problem.link,
-        classes=problem.classes,
+        link=_name_link(task),
+        classes=task.classes,
     )
-    return floor_thresholds(ensemble, problem.reach.whole)
+    return floor_thresholds(ensemble, plan.reach.whole)
 
 
 def _make_nodes(tree: BoostedTree, plan: TablePlan, n_outputs: int) -> Nodes:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.grow.blocks import Counts, Grower, Run, Step, grow_over
-from hardwood.grow.boosted import BoostingProblem, harvest, run_boosting
+from hardwood.grow.boosted import divide, harvest, make_loss, multiply, run_boosting
 from hardwood.grow.boosting import Boosted, Booster, Boosting, BoostingOptions
 from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.boosting_trees import LevelTrees
@@ -15,12 +15,13 @@ from hardwood.grow.codes import TablePlan
 from hardwood.grow.row_draws import Fold
 from hardwood.grow.workers import hire
 from hardwood.progress import Progress
+from hardwood.rows.task import Task
 
 
 def grow_boosted_over(
     run: Run,
     blocks: Sequence[Any],
-    problem: BoostingProblem,
+    task: Task,
     plan: TablePlan,
     options: BoostingOptions,
     folds: Sequence[Fold] = (),
@@ -34,12 +35,12 @@ def grow_boosted_over(
     folds : sequence of Fold
         The rows that are held out, each time; without any, all rounds are kept.
     """
-    options = problem.divide(options)
+    options = divide(options, task)
     grower = LevelTrees(plan, options.max_depth)
-    full, *parts = (Booster(plan, problem.loss, options, grower, fold) for fold in (None, *folds))
+    full, *parts = (Booster(plan, make_loss(task), options, grower, fold) for fold in (None, *folds))
     with hire(1) as workers:
-        boosted = problem.multiply(run_boosting(run, blocks, Boosting(full, parts, options, workers, progress)))
-    return harvest(boosted, plan, problem), boosted
+        boosted = multiply(run_boosting(run, blocks, Boosting(full, parts, options, workers, progress)), task)
+    return harvest(boosted, plan, task), boosted
 
 
 def gather_classes(run: Run, blocks: Sequence[Any], n_rows: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood.grow.bins import Bins, CodeWriter, Sample, choose_bins, take_sample
+from hardwood.grow.bins import Bins, CodeWriter, Sample, choose_bins
 from hardwood.grow.general_categories import Categories, read_categories, write_codes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
@@ -77,9 +77,9 @@ def plan_codes(sample: Sample, schema: Schema, reach: Reach, options: GrowOption
 
 
 def code_rows(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> CodedRows:
-    """Choose thresholds for a table in memory, and code its rows; None: a threshold between every two ends."""
-    sample = take_sample(problem.X, problem.class_index, reach, max_bins)
-    return code_batches([problem.X], sample, problem, reach, options, max_bins)
+    """Choose thresholds for a table or a stream, and code its rows; None: a threshold between every two ends."""
+    sample = problem.draw_sample(reach, max_bins)
+    return code_batches(problem.read_batches(), sample, problem, reach, options, max_bins)
 
 
 def code_batches(

@@ -16,8 +16,9 @@ from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow.binning import Guide, encode
 from hardwood._kernels.grow.boosting_categories import Categories, make_categories
 from hardwood._kernels.grow.boosting_tree import CodeColumns
-from hardwood.grow.bins import Bins, Sample, choose_code_type, find_gaps, halve, make_guide, read_blocks, take_sample
+from hardwood.grow.bins import Bins, choose_code_type, find_gaps, halve, make_guide, read_blocks
 from hardwood.grow.workers import Workers
+from hardwood.rows.sampling import Sample, take_sample
 from hardwood.threat import Reach
 
 

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,7 +18,7 @@ from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
-from hardwood.grow.regression import RegressionProblem, code_table, grow_coded_numbers, grow_regression
+from hardwood.grow.regression import code_table, grow_coded_numbers, grow_regression
 from hardwood.grow.regression_bins import CodedNumbers
 from hardwood.grow.tree import finish, grow_tree, harvest, needs_general_grower, weigh_nodes
 from hardwood.progress import Progress
@@ -96,7 +96,7 @@ class FromRows:
         if self.balance_draws:
             problem = replace(problem, class_weight=_balance(problem, drawn))
         if drawn is not None:
-            problem = replace(problem, class_index=problem.class_index[drawn], **_draw(problem, drawn))
+            problem = _draw(problem, drawn)
         return grow_tree(problem, self.reach, replace(self.options, seed=seed))
 
 
@@ -104,7 +104,7 @@ class FromRows:
 class NumbersFromRows:
     """Grows regression trees, each from the rows anew."""
 
-    problem: RegressionProblem
+    problem: Problem
     reach: Reach
     options: GrowOptions
 
@@ -112,7 +112,7 @@ class NumbersFromRows:
         """Grow a tree; see `TreeGrower`."""
         problem = self.problem
         if drawn is not None:
-            problem = replace(problem, target=problem.target[drawn], **_draw(problem, drawn))
+            problem = _draw(problem, drawn)
         return grow_regression(problem, self.reach, replace(self.options, seed=seed)).ensemble
 
 
@@ -120,7 +120,7 @@ class NumbersFromRows:
 class NumbersFromCodes:
     """Grows regression trees from codes that are made once."""
 
-    problem: RegressionProblem
+    problem: Problem
     coded: CodedNumbers
     reach: Reach
     options: GrowOptions
@@ -131,18 +131,18 @@ class NumbersFromCodes:
         return grow_coded_numbers(self.problem, self.coded, self.reach, options, drawn).ensemble
 
 
-def prepare_number_grower(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> TreeGrower:
+def prepare_number_grower(problem: Problem, reach: Reach, options: GrowOptions) -> TreeGrower:
     """Make a table with numbers ready for growing trees from it: in codes, unless every threshold is wanted."""
     if options.max_bins is None:
         return NumbersFromRows(problem, reach, replace(options, n_threads=1))
     coded = code_table(problem, reach, options)
-    return NumbersFromCodes(problem, coded, reach, replace(options, n_threads=1))
+    return NumbersFromCodes(problem.drop_rows(), coded, reach, replace(options, n_threads=1))
 
 
-def _draw(problem: Problem | RegressionProblem, drawn: np.ndarray) -> dict[str, Any]:
-    """Return some rows of a table, and what they weigh."""
-    weight = problem.sample_weight
-    return {"X": problem.X[drawn], "sample_weight": None if weight is None else weight[drawn]}
+def _draw(problem: Problem, drawn: np.ndarray) -> Problem:
+    """Return what is learned from some rows of a table."""
+    weight = None if problem.sample_weight is None else problem.sample_weight[drawn]
+    return replace(problem, X=problem.X[drawn], target=problem.target[drawn], sample_weight=weight)
 
 
 def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
@@ -153,16 +153,16 @@ def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
 
 def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table ready for growing trees from it: in codes, unless every threshold is wanted."""
+    coded = None if options.max_bins is None else code_rows(problem, reach, options, options.max_bins)
     options = replace(options, n_threads=1)  # threads are for trees side by side
-    if options.max_bins is None:
+    if coded is None:
         return FromRows(problem, reach, options, balance_draws)
-    coded = code_rows(problem, reach, options, options.max_bins)
     return take_codes(problem, coded, options, balance_draws=balance_draws)
 
 
 def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table that is in codes ready for growing trees from it."""
-    problem = replace(problem, X=problem.X[:0])  # which nobody reads any more, and which would travel
+    problem = problem.drop_rows()
     if needs_general_grower(problem, options):
         return FromCodes(problem, coded, options, balance_draws)
     return TwoClassesFromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)

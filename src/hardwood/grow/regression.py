@@ -12,8 +12,6 @@ rows go down the tree like that. `_kernels.grow.numbers` finds `c`; `rho` is as 
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +20,9 @@ from hardwood._kernels.grow.nodes import Limits
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.bins import Sample
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
+from hardwood.grow.problem import Problem
 from hardwood.grow.regression_bins import (
     ALL_ENDS,
     CodedNumbers,
@@ -32,31 +30,12 @@ from hardwood.grow.regression_bins import (
     cut_batches,
     grow_on_bins,
     read_left_sets,
-    sample_numbers,
 )
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
-from hardwood.table import Schema
-from hardwood.threat import Reach, ThreatModel
+from hardwood.threat import Reach
 
 ERRORS = ("squared_error", "absolute_error")
-
-
-@dataclass(frozen=True)
-class RegressionProblem:
-    """Rows with numbers, what they weigh, and what an attacker may do to them."""
-
-    X: np.ndarray  # float64 (row, feature), as `Schema.encode` makes it, without rows that weigh nothing
-    target: np.ndarray  # float64 per row
-    sample_weight: np.ndarray | None  # float64 per row, positive; None: all the same
-    schema: Schema
-    threat: ThreatModel
-    weight_unit: float = 1.0  # what a weight of 1 stands for, as `hardwood.weights` has chosen it
-
-    @property
-    def row_weight(self) -> np.ndarray:
-        """Return what each row weighs."""
-        return np.ones(len(self.target)) if self.sample_weight is None else self.sample_weight
 
 
 class GrownTree(NamedTuple):
@@ -66,7 +45,7 @@ class GrownTree(NamedTuple):
     saved: np.ndarray  # float64 per feature
 
 
-def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> GrownTree:
+def grow_regression(problem: Problem, reach: Reach, options: GrowOptions) -> GrownTree:
     """Grow one robust regression tree; `reach` is what the problem's threat means for its table.
 
     The exact grower takes numbers only: if there is more, every threshold means bins for all ends of reach.
@@ -76,25 +55,17 @@ def grow_regression(problem: RegressionProblem, reach: Reach, options: GrowOptio
     return grow_coded_numbers(problem, code_table(problem, reach, options), reach, options)
 
 
-def code_table(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> CodedNumbers:
-    """Choose thresholds for a table in memory, and code its rows; without `max_bins`: all thresholds."""
-    max_bins = ALL_ENDS if options.max_bins is None else options.max_bins
-    sample = sample_numbers(problem.X, reach, max_bins)
-    return code_batches(cut_batches(problem.X), sample, problem, reach, replace(options, max_bins=max_bins))
-
-
-def code_batches(
-    batches: Iterable[np.ndarray], sample: Sample, problem: RegressionProblem, reach: Reach, options: GrowOptions
-) -> CodedNumbers:
-    """Choose thresholds by a sample, and code the rows of batches, which are those of the problem, in this order."""
+def code_table(problem: Problem, reach: Reach, options: GrowOptions) -> CodedNumbers:
+    """Choose thresholds for a table or a stream, and code its rows; without `max_bins`: all thresholds."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
-    assert options.max_bins is not None
+    sample, max_bins = problem.draw_sample(reach, options.max_bins), options.max_bins or ALL_ENDS
+    batches = (batch for X in problem.read_batches() for batch in cut_batches(X))
     with hire(options.n_threads) as workers:
-        return code_numbers(batches, sample, reach, roster, options.max_bins, workers)
+        return code_numbers(batches, sample, reach, roster, max_bins, workers)
 
 
 def grow_coded_numbers(
-    problem: RegressionProblem,
+    problem: Problem,
     coded: CodedNumbers,
     reach: Reach,
     options: GrowOptions,
@@ -115,7 +86,7 @@ def grow_coded_numbers(
     return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
 
 
-def _grow_exactly(problem: RegressionProblem, reach: Reach, options: GrowOptions) -> GrownTree:
+def _grow_exactly(problem: Problem, reach: Reach, options: GrowOptions) -> GrownTree:
     """Grow one tree of numbers, with every threshold there is."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     weights, units = weigh_roster(roster, problem.sample_weight)
@@ -161,7 +132,7 @@ def _harvest(
     nodes: np.ndarray,
     threshold: np.ndarray,
     left_sets: dict[int, np.ndarray],
-    problem: RegressionProblem,
+    problem: Problem,
     unit: float,
     weight_unit: float,
 ) -> GrownTree:

@@ -15,9 +15,10 @@ from hardwood._kernels.grow import binned_numbers
 from hardwood._kernels.grow.nodes import NODES, Limits
 from hardwood._kernels.grow.number_categories import IDLE, Categories
 from hardwood._kernels.grow.sweep import Units
-from hardwood.grow.bins import Bins, Sample, choose_bins, choose_code_type, encode_rows, take_sample
+from hardwood.grow.bins import Bins, choose_bins, choose_code_type, encode_rows
 from hardwood.grow.sweep import Roster, make_numbers, plant, raise_tree
 from hardwood.grow.workers import Workers
+from hardwood.rows.sampling import Sample
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -54,11 +55,6 @@ class CodedNumbers:
 def cut_batches(X: np.ndarray) -> Iterator[np.ndarray]:
     """Cut a table in memory into batches, so that no second copy of all its codes is made."""
     return (X[start : start + BATCH_ROWS] for start in range(0, len(X), BATCH_ROWS))
-
-
-def sample_numbers(X: np.ndarray, reach: Reach, max_bins: int) -> Sample:
-    """Draw the rows of a table in memory that thresholds are chosen from."""
-    return take_sample(X, _name_no_class(len(X)), reach, None if max_bins >= ALL_ENDS else max_bins)
 
 
 def code_numbers(

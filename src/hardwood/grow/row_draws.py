@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.grow.bins import hash_rows
+from hardwood.rows.sampling import hash_rows
 
 # Where rows are, in a table that is cut into pieces: (number of the first row, how many there are) each.
 Pieces = Sequence[tuple[int, int]]

@@ -147,20 +147,46 @@ class Schema:
         >>> Schema.from_table([["red", 1.5], ["blue", 2.5]], categorical_features=[0]).categories
         (('blue', 'red'), None)
         """
+        return cls._look(open_table(X), categorical_features, accepts_missing)[0]
+
+    @classmethod
+    def read(
+        cls, X: Any, categorical_features: Any = "from_dtype", *, accepts_missing: bool = False, narrow: bool = False
+    ) -> tuple[Schema, np.ndarray]:
+        """Read the schema off a table, and encode the table by it: every column of numbers is read once.
+
+        narrow : whether an array of float32 stays as it is, see `encode_narrow`
+
+        Examples
+        --------
+        >>> Schema.read([[0.5, "red"], [1.5, "blue"]], [1])[1]
+        array([[0.5, 1. ],
+               [1.5, 0. ]])
+        """
         table = open_table(X)
+        schema, numbers = cls._look(table, categorical_features, accepts_missing)
+        stays = narrow and not numbers and not schema.categorical
+        return schema, schema.encode_narrow(table) if stays else schema._encode(table, numbers)
+
+    @classmethod
+    def _look(
+        cls, table: Any, categorical_features: Any, accepts_missing: bool
+    ) -> tuple[Schema, dict[int, np.ndarray]]:
+        """Return the schema of a table, and the columns that had to be read as numbers to find it."""
         names, n_features = column_names(table), table.shape[1]
         chosen = chosen_columns(table, categorical_features)
         if not chosen and is_plain_numbers(table):
-            return cls(n_features, None if names is None else tuple(names), (None,) * n_features, accepts_missing)
+            return cls(n_features, None if names is None else tuple(names), (None,) * n_features, accepts_missing), {}
         categories: list[tuple[Label, ...] | None] = []
+        numbers: dict[int, np.ndarray] = {}
         for j in range(n_features):
             column, where = get_column(table, j), say_where(names, j)
             if j in chosen:
                 categories.append(read_labels(column, where, keep_missing=accepts_missing))
             else:
-                read_numbers(column, where)
+                numbers[j] = read_numbers(column, where)
                 categories.append(None)
-        return cls(n_features, names, tuple(categories), accepts_missing)
+        return cls(n_features, names, tuple(categories), accepts_missing), numbers
 
     def encode(self, X: Any) -> np.ndarray:
         """Turn a table into the matrix that the kernels work on.
@@ -188,6 +214,10 @@ class Schema:
         """
         table = open_table(X)
         self.check_columns(table)
+        return self._encode(table, {})
+
+    def _encode(self, table: Any, numbers: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Return a table as a matrix; `numbers` are the columns that have been read already."""
         if not self.categorical and is_plain_numbers(table):
             matrix = table
         else:
@@ -195,7 +225,7 @@ class Schema:
             for j, labels in enumerate(self.categories):
                 column, where = get_column(table, j), say_where(self.feature_names, j)
                 if labels is None:
-                    matrix[:, j] = read_numbers(column, where)
+                    matrix[:, j] = numbers[j] if j in numbers else read_numbers(column, where)
                 else:
                     matrix[:, j] = read_codes(column, labels, where, keep_missing=self.accepts_missing)
         if type(matrix) is np.ndarray:

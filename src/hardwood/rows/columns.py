@@ -1,18 +1,14 @@
-"""What has to be known of all rows before one can be coded: found part by part of a table, and merged.
-
-The parts are the batches of a stream, or the partitions of a table on many machines.
-"""
+"""What the columns of a table are, found part by part where nobody has all rows at hand, and merged."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
-from hardwood.estimators.target import hides, is_missing_somewhere
 from hardwood.quoting import quote
 from hardwood.table import Schema
+from hardwood.table.columns import open_table
 from hardwood.table.likeness import find_whole_columns, is_polars
 from hardwood.threat import ThreatModel
 
@@ -21,7 +17,7 @@ WIDE_ROWS = 64
 
 
 @dataclass(frozen=True)
-class ColumnFindings:
+class ColumnSummary:
     """What the columns of some rows are."""
 
     schema: Schema
@@ -31,11 +27,11 @@ class ColumnFindings:
     is_missing: np.ndarray  # bool per feature: whether one is of a row that weighs something
     farthest: np.ndarray  # float64 per feature: the largest absolute value of rows that weigh something
 
-    def merge(self, later: "ColumnFindings") -> "ColumnFindings":
-        """Return what is found in these rows and later ones."""
+    def merge(self, later: "ColumnSummary") -> "ColumnSummary":
+        """Return what the columns of these rows and later ones are."""
         schema = _join_schemas(self.schema, later.schema)
-        schema.encode(later.head)  # refuses other columns
-        return ColumnFindings(
+        schema.check_columns(open_table(later.head))
+        return ColumnSummary(
             schema=schema,
             head=self.head,
             whole=self.whole & later.whole,
@@ -44,13 +40,29 @@ class ColumnFindings:
             farthest=np.maximum(self.farthest, later.farthest),
         )
 
-    def settle(self, threat: ThreatModel) -> tuple[Schema, ThreatModel]:
-        """Return the schema of all rows, and the threat model in numbers, as a table in memory would have them."""
-        schema = threat.extend(self.schema)
-        if schema.accepts_missing and not hides(threat) and not self.any_missing:
-            schema = replace(schema, accepts_missing=False)
+    def settle(self, threat: ThreatModel, schema: Schema) -> ThreatModel:
+        """Return the threat model in numbers, as a table in memory would have it."""
         template = make_template(self.head, self.whole)
-        return schema, threat.settle(template, schema.encode(template), schema)
+        return threat.settle(template, schema.encode(template), schema)
+
+
+def summarize_columns(X: Any, matrix: np.ndarray, kept: np.ndarray | None, schema: Schema) -> ColumnSummary:
+    """Say what the columns of some rows are.
+
+    matrix : the rows, encoded by the schema
+    kept : bool per row, whether it weighs something; None: all do
+    """
+    any_missing = is_missing_somewhere(matrix)
+    if kept is not None:
+        matrix = matrix[kept]
+    return ColumnSummary(
+        schema=schema,
+        head=X[:1],
+        whole=frozenset(column.position for column in find_whole_columns(X)),
+        any_missing=any_missing,
+        is_missing=np.isnan(matrix).any(axis=0) if any_missing else np.zeros(schema.n_features, dtype=bool),
+        farthest=np.maximum(_reduce(np.fmax, matrix), -_reduce(np.fmin, matrix), dtype=np.float64),
+    )
 
 
 def make_template(head: Any, whole: Collection[int]) -> Any:
@@ -59,29 +71,6 @@ def make_template(head: Any, whole: Collection[int]) -> Any:
     if lost and is_polars(head):
         raise ValueError(f"X: column {quote(head.columns[lost[0]])} has whole numbers in some batches only")
     return head.astype({head.columns[j]: np.float64 for j in lost}) if lost else head
-
-
-def find_columns(
-    X: Any, categorical_features: Any, *, accepts_missing: bool, kept: np.ndarray | None = None
-) -> tuple[ColumnFindings, np.ndarray]:
-    """Look at some rows, and return what is found and the encoded rows that weigh something.
-
-    kept : bool per row, whether it weighs something; None: all do
-    """
-    schema = Schema.from_table(X, categorical_features, accepts_missing=accepts_missing)
-    matrix = schema.encode_narrow(X)
-    any_missing = is_missing_somewhere(matrix)
-    if kept is not None and not kept.all():
-        matrix = matrix[kept]
-    found = ColumnFindings(
-        schema=schema,
-        head=X[:1],
-        whole=frozenset(column.position for column in find_whole_columns(X)),
-        any_missing=any_missing,
-        is_missing=np.isnan(matrix).any(axis=0) if any_missing else np.zeros(schema.n_features, dtype=bool),
-        farthest=np.maximum(_reduce(np.fmax, matrix), -_reduce(np.fmin, matrix), dtype=np.float64),
-    )
-    return found, matrix
 
 
 def _reduce(function: np.ufunc, matrix: np.ndarray) -> np.ndarray:
@@ -96,15 +85,6 @@ def _reduce(function: np.ufunc, matrix: np.ndarray) -> np.ndarray:
     return np.asarray(function.reduce(parts, axis=0, initial=0.0))
 
 
-def join_classes(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the classes of all parts, sorted; refuse a single one, and what is no class."""
-    classes = np.unique(np.concatenate(parts))
-    check_classification_targets(np.repeat(classes, 3))  # a class of one row each would be warned about
-    if len(classes) < 2:
-        raise ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
-    return classes
-
-
 def _join_schemas(schema: Schema, other: Schema) -> Schema:
     """Return the schema with the categories that only a later part has."""
     if schema.categories == other.categories or schema.n_features != other.n_features:
@@ -117,3 +97,14 @@ def _join_schemas(schema: Schema, other: Schema) -> Schema:
         labels = sorted({(type(label).__name__, label) for label in (*(mine or ()), *(theirs or ()))})
         categories.append(None if mine is None else tuple(dict.fromkeys(label for _, label in labels)))
     return replace(schema, categories=tuple(categories))
+
+
+def hides(threat: ThreatModel) -> bool:
+    """Say whether an attacker makes values missing, or fills in missing ones."""
+    return threat.blank is not None or threat.fill is not None
+
+
+def is_missing_somewhere(matrix: np.ndarray) -> bool:
+    """Say whether a value of an encoded matrix is missing; there is no infinity in it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(matrix.sum(dtype=np.float64))) and bool(np.isnan(matrix).any())
