@@ -11,6 +11,7 @@ from running import assert_one_sentence, fit_small, make_table, run, write_csv
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hardwood
+from counting import count_reading
 from hardwood import RobustTreeClassifier, ThreatModel, TreeEnsemble, adversarial_accuracy, as_ensemble
 
 
@@ -20,6 +21,22 @@ def test_fit_is_the_estimator():
     model = RobustTreeClassifier(2.0, max_depth=3, refine="search", random_state=0).fit(X, table["label"])
     written = TreeEnsemble.from_json(fit_small())
     assert written.to_json() == model.ensemble_.to_json()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--model", "boosting"), ("--model", "forest", "--trees", 2), ("--task", "regression", "--target", "income")],
+    ids=str,
+)
+def test_fit_reads_a_table_once(options, monkeypatch):
+    """The figures under attack are those of the rows that were read for the fit, which used to be read anew."""
+    table = make_table()
+    table.to_csv("train.csv", index=False)
+    counts = count_reading(monkeypatch)
+    result = run("fit", "train.csv", "--target", "label", *options, "--epsilon", 2, "--output", "model.json")
+    assert result.exit_code == 0, result.stderr
+    names = [name for name in table.columns if name != ("income" if "--task" in options else "label")]
+    assert counts == {"rows": len(table), **{f"feature {name!r}": len(table) for name in names}}
 
 
 @pytest.mark.parametrize("refine", [None, "alternate"])

@@ -21,6 +21,7 @@ dd = pytest.importorskip("dask.dataframe")
 from dask import delayed  # noqa: E402
 from dask_tables import N_ROWS, cut, cut_frame, kill_a_worker, make_frame, make_table  # noqa: E402
 
+from counting import count_reading  # noqa: E402
 from hardwood import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier  # noqa: E402
 from hardwood.dask import (  # noqa: E402
     DaskRobustBoostingClassifier,
@@ -102,6 +103,17 @@ def test_rows_are_kept_until_they_are_coded_and_nothing_after_the_fit(client: An
     time.sleep(0.2)
     look(0, 0)
     assert held[-1] == set()
+
+
+def test_a_partition_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were read once to know their columns, and once more to be coded; the first row still is, for its types."""
+    frame = make_frame()[:400]
+    table = cut_frame(frame, 4)
+    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+        counts = count_reading(monkeypatch)
+        fitted = DaskRobustTreeClassifier({"a": 0.1}, max_depth=3, client=client).fit(table, "label", "weight")
+    assert counts == {"rows": 401, **{f"feature {name!r}": 401 for name in ("a", "b", "c", "d", "clicks", "kind")}}
+    assert fitted.ensemble_.n_nodes > 1
 
 
 def test_partitions_of_one_class(client: Any) -> None:

@@ -65,8 +65,11 @@ def fit_model(
     """Fit the model that the user asked for."""
     X, y = table.X, table.y
     if learner is not Learner.hardened:
-        estimator = make_estimator(learner, task, threat, chosen).fit(X, y)
-        return FittedModel(hardwood.as_ensemble(estimator), estimator, estimator.threat_, table)
+        from hardwood.rows.sources import StreamSource, TableSource
+
+        source = StreamSource(X) if table.is_stream else TableSource(X, y, None)
+        estimator = make_estimator(learner, task, threat, chosen).fit(source, None)
+        return FittedModel(hardwood.as_ensemble(estimator), estimator, estimator.threat_, table, source)
     # XGBoost takes classes that are numbers from 0 on.
     labels, codes = np.unique(y, return_inverse=True)
     attacking = chosen["attacking_classes"] or threat.attacking_classes

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-import hardwood
-from hardwood.cli.late import np, pd
+from hardwood.cli.late import np
 from hardwood.cli.messages import console
 
 if TYPE_CHECKING:
     from hardwood import ThreatModel, TreeEnsemble
     from hardwood.cli.training import TrainingTable
+    from hardwood.rows.sources import StreamSource, TableSource
 
 # Seconds per training row, for models of several trees.
 _TIME_LIMIT = 1.0
@@ -28,15 +28,24 @@ class FittedModel(NamedTuple):
     estimator: Any
     threat: ThreatModel  # what it was fitted against
     table: TrainingTable
+    source: TableSource | StreamSource | None = None  # the table as it was read then; None: it was not kept
 
-    def list_parts(self, progress: Callable[[int, int], object] | None) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
-        """Go through the training rows: all at once, or part after part of a stream."""
-        X, y = self.table.X, self.table.y
-        if y is not None:
-            yield X, y
+    def list_questions(self, progress: Callable[[int, int], object] | None) -> Iterator[Any]:
+        """Ask about the training rows, as they were read for the fit: all at once, or part after part of a stream."""
+        from hardwood.verification.question import Question, read_question, resolve_threat
+        from hardwood.verification.regression import RegressionQuestion
+
+        ensemble, threat = self.ensemble, self.threat
+        if self.source is None:
+            yield read_question(ensemble, self.table.X, self.table.y, threat)
             return
-        for batch in X.report_to(progress):
-            yield batch.X, batch.y
+        self.source.report_to(progress)
+        for matrix, target in self.source.task.read_rows():
+            if ensemble.classes is None:
+                yield RegressionQuestion(ensemble, None, matrix, target, threat, threat.resolve(ensemble.schema))
+            else:
+                reach = resolve_threat(ensemble, threat)
+                yield Question(ensemble, None, matrix, target.astype(np.intp), threat, reach)
 
 
 class Figures(NamedTuple):
@@ -50,13 +59,15 @@ def describe_figures(model: FittedModel, progress: Callable[[int, int], object] 
     """Return how the model fares on its training rows: as they stand, and under attack."""
     if model.ensemble.classes is None:
         return _describe_errors(model, progress)
+    from hardwood.evaluation.robustness import Plan, measure
     from hardwood.results import Bounds
+    from hardwood.verification.ask import AskSettings
 
-    n_rows = model.table.n_rows
+    n_rows, settings, plan = model.table.n_rows, AskSettings(time_limit=_TIME_LIMIT), Plan(np.array([0.0, 1.0]))
     right = lower = upper = 0.0
-    for X, y in model.list_parts(progress):
-        report = hardwood.evaluate(model.ensemble, X, y, model.threat, ceiling=False, time_limit=_TIME_LIMIT)
-        bounds, share = report.adversarial_accuracy, len(y) / n_rows
+    for question in model.list_questions(progress):
+        report = measure(question, settings, plan)
+        bounds, share = report.adversarial_accuracy, len(question.matrix) / n_rows
         right, lower, upper = (
             right + share * report.accuracy,
             lower + share * bounds.lower,
@@ -73,11 +84,15 @@ def describe_figures(model: FittedModel, progress: Callable[[int, int], object] 
 
 def _describe_errors(model: FittedModel, progress: Callable[[int, int], object] | None) -> Figures:
     """Return how far predictions are off, and how far an attacker can make them be."""
+    from hardwood.verification.ask import AskSettings
+    from hardwood.verification.regression import find_outputs
+
     targets, off, worst = [], 0.0, 0.0
-    for X, y in model.list_parts(progress):
-        certificate = hardwood.verify(model.ensemble, X, y, model.threat, tolerance=np.inf, time_limit=_TIME_LIMIT)
-        off += float(np.abs(model.ensemble.predict(X) - y).sum())
-        worst += float(np.maximum(np.abs(certificate.lower - y), np.abs(certificate.upper - y)).sum())
+    for question in model.list_questions(progress):
+        outputs = find_outputs(question, AskSettings(time_limit=_TIME_LIMIT))
+        low, high, y = outputs.lowest.lower, outputs.highest.upper, question.target
+        off += float(np.abs(question.ensemble.output(question.matrix)[:, 0] - y).sum())
+        worst += float(np.maximum(np.abs(low - y), np.abs(high - y)).sum())
         targets.append(y)
     y = np.concatenate(targets)
     constant = np.median(y)

@@ -11,10 +11,10 @@ from hardwood.quoting import quote
 from hardwood.reals import MOST_COUNTED, is_integer
 from hardwood.rows.columns import hides
 from hardwood.rows.request import read_request
-from hardwood.rows.sources import Source, TableSource, open_rows, read_task
+from hardwood.rows.sources import Source, TableSource, open_rows, open_table, read_task
 from hardwood.rows.task import Task
-from hardwood.table.batches import Stream
-from hardwood.table.columns import chosen_columns, column_names, open_table
+from hardwood.table.columns import chosen_columns, column_names
+from hardwood.table.columns import open_table as open_columns
 from hardwood.threat import ThreatModel
 
 # Predictions, and sums of the trees' own, stay below this: so `hardwood.ensemble.sums` wants them.
@@ -23,15 +23,16 @@ LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
     """Read a table in memory; `asked` is what the request says beyond parameters and tags."""
-    return _read(estimator, TableSource(X, y, sample_weight), asked)
+    return _read(estimator, open_table(X, y, sample_weight), asked)
 
 
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
     """Read a table in memory, or make the first pass through a stream."""
     refuse_hiding(estimator)
-    if not isinstance(X, Stream):
-        refuse_categories(estimator, X)
-    return _read(estimator, open_rows(estimator, X, y, sample_weight), asked)
+    source = open_rows(estimator, X, y, sample_weight)
+    if isinstance(source, TableSource):
+        refuse_categories(estimator, source.X)
+    return _read(estimator, source, asked)
 
 
 def _read(estimator: Any, source: Source, asked: dict[str, Any]) -> Task:
@@ -67,7 +68,7 @@ def refuse_categories(estimator: Any, X: Any) -> None:
     """Refuse columns that an estimator with these parameters does not take."""
     if get_tags(estimator).input_tags.categorical:
         return
-    table = open_table(X)
+    table = open_columns(X)
     if chosen := sorted(chosen_columns(table, estimator.categorical_features)):
         names = column_names(table)
         raise ValueError(

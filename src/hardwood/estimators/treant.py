@@ -8,6 +8,7 @@ from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_treant_options
 from hardwood.estimators.target import read_problem
 from hardwood.grow.treant import grow_treant
+from hardwood.rows.sources import open_table
 from hardwood.table.likeness import find_whole_columns
 from hardwood.threat import ThreatModel
 
@@ -128,10 +129,10 @@ class TreantClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        if threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
+        source, threat = open_table(X, y, sample_weight), ThreatModel.coerce(self.threat, self.attacking_classes)
+        if threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(source.X):
             threat = threat.replace(whole_numbers=None)  # whole numbers are moved by parts, unless it says which are
-        problem = read_problem(self, X, y, sample_weight, threat=threat)
+        problem = read_problem(self, source, y, sample_weight, threat=threat)
         reach = problem.threat.price(problem.schema, problem.classes)
         options = check_treant_options(self, len(problem.X))
         return self._keep(grow_treant(problem, reach, options), problem.threat)

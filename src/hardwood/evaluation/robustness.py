@@ -130,19 +130,19 @@ def evaluate(
     question = question._replace(ensemble=set_threshold(question.ensemble, positive, decision_threshold))
     has_ceiling = ceiling and not question.threat.rules and question.reach.targets is None
     budget = Budget(ceiling_time_limit) if has_ceiling else None
-    return _measure(question, settings, _Plan(grid, budget, positive, distances=distances))
+    return measure(question, settings, Plan(grid, budget, positive, distances=distances))
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """What is to be measured of a classifier."""
 
-    grid: np.ndarray  # the multiples of the threat model
-    ceiling: Budget | None  # None: no ceiling
-    positive: int | None  # the class to be detected
-    distances: bool
+    grid: np.ndarray  # the multiples of the threat model, 0 and 1 among them
+    ceiling: Budget | None = None  # None: no ceiling
+    positive: int | None = None  # the class to be detected
+    distances: bool = False
 
 
-def _measure(question: Question, settings: AskSettings, plan: _Plan) -> RobustnessReport:
+def measure(question: Question, settings: AskSettings, plan: Plan) -> RobustnessReport:
     """Measure a classifier on some rows."""
     ensemble, matrix, class_index, X = question.ensemble, question.matrix, question.class_index, question.X
     grid, positive = plan.grid, plan.positive

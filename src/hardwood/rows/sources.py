@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hardwood.progress import read_progress
+from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.rows.columns import ColumnSummary, hides, is_missing_somewhere, summarize_columns
 from hardwood.rows.parts import Part, ReadRows, finish_rows, finish_targets, place_target, read_part, say_where
@@ -52,21 +52,36 @@ def read_task(source: Source, request: Request) -> Task:
     return source.bring(summary.targets.make_task(request, schema, source.settle(threat, schema)))
 
 
-def open_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Source:
-    """Return the source of the rows that an estimator is fitted to: a table in memory, or a stream."""
-    if not isinstance(X, Stream):
-        return TableSource(X, y, sample_weight)
+def open_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> "TableSource | StreamSource":
+    """Return the source of the rows that an estimator is fitted to: a table in memory, or a stream.
+
+    X : also a source, of which somebody wants to know later what was read
+    """
+    if not isinstance(X, (Stream, StreamSource)):
+        return open_table(X, y, sample_weight)
     refuse_beside_stream(y=y, sample_weight=sample_weight)
     refuse_parameters(estimator)
-    return StreamSource(X.report_to(read_progress(estimator.progress)))
+    source = StreamSource(X) if isinstance(X, Stream) else X
+    source.report_to(read_progress(estimator.progress))
+    return source
+
+
+def open_table(X: Any, y: Any, sample_weight: Any) -> "TableSource":
+    """Return the source of the rows of a table in memory."""
+    return X if isinstance(X, TableSource) else TableSource(X, y, sample_weight)
 
 
 class TableSource:
     """A table in memory."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self.X = X  # as the user has it
         self._table = Part(0, X, y, sample_weight)
         self._read: ReadRows
+        self.task: Task  # once it has been read
+
+    def report_to(self, progress: Progress | None) -> None:
+        """Tell nothing: a table in memory is there at once."""
 
     def look(self, request: Request) -> Summary:
         """Read the table; see `Source`."""
@@ -81,19 +96,25 @@ class TableSource:
     def bring(self, task: Task) -> Task:
         """Return the task with all rows."""
         rows = finish_rows(self._read, task)
-        return replace(task, X=rows.X, target=rows.target, sample_weight=rows.sample_weight)
+        self.task = replace(task, X=rows.X, target=rows.target, sample_weight=rows.sample_weight)
+        return self.task
 
 
 class StreamSource:
     """A table that is read batch after batch, twice. What is kept of a row is its target and its weight."""
 
     def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+        self.task: Task  # once the first pass has been made
+        self._stream = self._told = stream
         self._columns: ColumnSummary
         self._sampler = RowSampler()
         self._targets: TargetSummary
         self._parts: list[ReadRows] = []  # as they were read in the first pass, without their values
         self._read: ReadRows  # all rows, without their values
+
+    def report_to(self, progress: Progress | None) -> None:
+        """Tell how far each of the following passes is."""
+        self._told = self._stream.report_to(progress)
 
     def look(self, request: Request) -> Summary:
         """Make the first pass; see `Source`."""
@@ -128,7 +149,8 @@ class StreamSource:
         self._read = ReadRows(np.empty((len(targets), 0)), task.schema, targets, task.classes, given)
         self._parts = []
         target, weight = finish_targets(self._read, task)
-        return replace(task, target=target, sample_weight=weight, stream=self)
+        self.task = replace(task, target=target, sample_weight=weight, stream=self)
+        return self.task
 
     def make_sample(self, task: Task) -> Sample:
         """Return the rows that were drawn in the first pass."""
@@ -170,7 +192,7 @@ class StreamSource:
     def _read_parts(self) -> Iterator[Part]:
         """Read the stream, from the first row on."""
         start = 0
-        for number, batch in enumerate(self._stream):
+        for number, batch in enumerate(self._told):
             name = "the first batch" if not number else f"batch {number}"
             note = f"In the batch of the stream that begins with row {start}, counted from 0."
             yield Part(number, *batch, name, note)

@@ -1,6 +1,6 @@
 """What is learned from some rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -65,6 +65,14 @@ class Task:
     def read_batches(self) -> Iterable[np.ndarray]:
         """Read all rows, encoded: at once, or those of a stream some at a time."""
         return [self.X] if self.stream is None else self.stream.read_batches(self)
+
+    def read_rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Read all rows, encoded, with the indices of their classes, or with their numbers as the user gave them."""
+        start = 0
+        for X in self.read_batches():
+            target = self.target[start : start + len(X)]
+            yield X, target if self.classes is not None else target * self.target_unit
+            start += len(X)
 
     def draw_sample(self, reach: Reach, max_bins: int | None) -> Sample:
         """Return the rows that thresholds are chosen from; without `max_bins`, all that are in memory."""
