@@ -6,6 +6,7 @@ box around what is within a budget; attacks and proofs honour the budget itself.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -50,9 +51,7 @@ class ColumnBudget:
         Each change is divided by `most`, in float64, and squared in the L2 norm; a sum up to ``1 + RADIUS_TOLERANCE``
         is within the radius.
         """
-        allowed = np.ones(len(change), dtype=bool)
-        if self.free is not None:
-            change = np.where(self.free, 0.0, change)
+        allowed, change = np.ones(len(change), dtype=bool), self.drop_free(change)
         if self.max_changes is not None:
             allowed &= np.count_nonzero(change, axis=1) <= self.max_changes
         if self.most is not None:
@@ -63,11 +62,21 @@ class ColumnBudget:
         """Say of each column whether the budget pays for a change by 1, such as that of a category."""
         if self.max_changes == 0 or self.most is None:
             return np.full(n_features, self.max_changes != 0)
-        return self.most * (1.0 + RADIUS_TOLERANCE) >= 1.0
+        return self.find_most(np.arange(n_features)) * (1.0 + RADIUS_TOLERANCE) >= 1.0
+
+    def find_most(self, columns: Any) -> Any:
+        """Return how far each of some columns, or a single one, can be moved if no other is; infinity for free ones."""
+        if self.most is None:
+            return np.inf
+        return self.most[columns] if self.free is None else np.where(self.free[columns], np.inf, self.most[columns])
+
+    def drop_free(self, change: np.ndarray) -> np.ndarray:
+        """Return changes, row by row or of one row, with 0 for those that cost nothing."""
+        return change if self.free is None else np.where(self.free, 0.0, change)
 
     def drop_implied(self, farthest: np.ndarray) -> "ColumnBudget | None":
         """Return the budget without limits that cannot be exceeded by moving each column as far as it can be moved."""
-        max_changes, most = self.max_changes, self.most
+        max_changes, most, farthest = self.max_changes, self.most, self.drop_free(farthest)
         if max_changes is not None and np.count_nonzero(farthest) <= max_changes:
             max_changes = None
         moving = farthest > 0.0
@@ -76,7 +85,7 @@ class ColumnBudget:
         return None if max_changes is None and most is None else replace(self, max_changes=max_changes, most=most)
 
     def spend(self, change: np.ndarray) -> np.ndarray:
-        """Return which share of the radius, or of its square in the L2 norm, the changes of each row use up."""
+        """Return which share of the radius, or of its square in the L2 norm, changes that cost something use up."""
         assert self.most is not None
         with np.errstate(over="ignore"):  # what is out of the range of numbers is out of the radius
             used = change / self.most

@@ -122,7 +122,7 @@ class Reach:
             table if table is None or can_change[j] else np.eye(len(table), dtype=bool)
             for j, table in enumerate(self.categories)
         )
-        most = np.inf if budget.most is None else budget.most
+        most = budget.find_most(slice(None))
         left, right = np.minimum(self.left, most), np.minimum(self.right, most)
         share, blank, fill = self.share, self.blank, self.fill
         if budget.max_changes == 0:
@@ -250,8 +250,9 @@ class Reach:
         size = np.abs(values)
         with np.errstate(over="ignore"):
             left, right = (side + part[feature] * size for side, part in zip((left, right), self.share, strict=True))
-        if self.budget is not None and self.budget.most is not None:
-            left, right = np.minimum(left, self.budget.most[feature]), np.minimum(right, self.budget.most[feature])
+        if self.budget is not None:
+            most = self.budget.find_most(feature)
+            left, right = np.minimum(left, most), np.minimum(right, most)
         if self.whole is None:
             return left, right
         return round_distances(left, self.whole[feature]), round_distances(right, self.whole[feature])

@@ -4,7 +4,7 @@ from hardwood.ensemble.missing_columns import part_rows
 from hardwood.progress import Progress
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.answers import Answers
-from hardwood.verification.asked import Ask, Asked, Extreme
+from hardwood.verification.asked import Ask, Asked
 
 
 def show_hidden(asked: Asked, ask: Ask) -> Answers | None:
@@ -34,9 +34,7 @@ def show_hidden(asked: Asked, ask: Ask) -> Answers | None:
 
 
 def _may_ask_solver(asked: Asked) -> bool:
-    has_targets = asked.reach.targets is not None and asked.ensemble.n_trees > 1
-    wants_solver = asked.settings.method == "milp" or (has_targets and not isinstance(asked.goal, Extreme))
-    return wants_solver and asked.ensemble.schema.accepts_missing
+    return asked.settings.method == "milp" and asked.ensemble.schema.accepts_missing
 
 
 def _go_on_from(before: int, n_rows: int, progress: Progress) -> Progress:

@@ -12,6 +12,7 @@ example in another norm than the budget's.
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.threat import Reach
 from hardwood.threat.column_budget import RADIUS_TOLERANCE
-from hardwood.verification.answers import FOUND, NONE
+from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from hardwood.verification.clock import Clock
 from hardwood.verification.search import Box, RowSearch
 
@@ -31,6 +32,15 @@ ADDING_UP = 1e-12
 WHOLE_RADIUS = (1.0 + RADIUS_TOLERANCE) * (1.0 + ADDING_UP)
 # No change costs more, whatever it costs: sums over columns remain numbers.
 FARTHEST = 2.0**900
+
+
+class Examined(NamedTuple):
+    """What is known of a choice: its status, an example among its points, and the parts that are left to look at."""
+
+    status: int
+    point: np.ndarray | None = None
+    chosen: np.ndarray | None = None  # the options that the point is made of
+    parts: tuple[np.ndarray, ...] = ()
 
 
 class Found(NamedTuple):
@@ -54,6 +64,12 @@ class Options:
     cost: np.ndarray  # float64 (limit, option)
     limit: np.ndarray  # float64 per limit
     objective: np.ndarray  # float64: what is to be least in sum; 0 if any point will do
+    distance: tuple[float, np.ndarray, float] | None  # the norm, the weights and the unit of the objective
+
+    @property
+    def every(self) -> np.ndarray:
+        """The choice that keeps all of them."""
+        return np.ones(len(self.value), dtype=bool)
 
     def find_cheapest(self, kept: np.ndarray, cost: np.ndarray) -> np.ndarray:
         """Return the least cost of a kept option, column by column."""
@@ -75,7 +91,8 @@ class Options:
 
     def share(self, kept: np.ndarray) -> float:
         """Return which share of a limit a choice uses up at least."""
-        return max(float(self.find_cheapest(kept, c).sum()) / b for c, b in zip(self.cost, self.limit, strict=True))
+        shares = (float(self.find_cheapest(kept, c).sum()) / b for c, b in zip(self.cost, self.limit, strict=True))
+        return max(shares, default=0.0)
 
     def choose(self, point: np.ndarray) -> np.ndarray:
         """Return the options that a point is made of, one per column."""
@@ -83,8 +100,8 @@ class Options:
         chosen = np.flatnonzero(is_same)
         return chosen[np.searchsorted(self.column[chosen], np.arange(len(self.start)))]
 
-    def split(self, kept: np.ndarray, chosen: np.ndarray, *, is_affordable: bool) -> list[np.ndarray]:
-        """Split a choice in two at the column where a point of it costs most beyond what it has to."""
+    def split(self, kept: np.ndarray, chosen: np.ndarray, *, is_affordable: bool) -> tuple[np.ndarray, ...]:
+        """Split a choice in two at the column where a point of it costs most beyond what it has to; () if nowhere."""
         if is_affordable:
             excess = self.objective[chosen] - self.find_cheapest(kept, self.objective)
         else:
@@ -94,16 +111,18 @@ class Options:
                     excess += (cost[chosen] - self.find_cheapest(kept, cost)) / limit
         column = int(excess.argmax())
         if not excess[column] > 0.0:
-            return []
+            return ()
         option = chosen[column]
         own = int(np.flatnonzero((self.column == column) & (self.change == 0.0))[0])
         if self.code[option] >= 0:
             inner = self.change == 0.0
         else:
             inner = self.value < self.value[option] if option > own else self.value > self.value[option]
-        first = kept & ((self.column != column) | inner)
-        second = kept & ((self.column != column) | ~inner)
-        return [first, second]
+        return self.part(kept, column, inner)
+
+    def part(self, kept: np.ndarray, column: int, inner: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the parts of a choice with some of the options of a column, and with its other ones."""
+        return kept & ((self.column != column) | inner), kept & ((self.column != column) | ~inner)
 
 
 class BudgetSearch:
@@ -125,22 +144,19 @@ class BudgetSearch:
             affordable = options.drop_dear(kept, math.inf)
             if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, affordable, clock)
-            if status == NONE:
-                continue
-            if status != FOUND:
+            said = self.examine(row, class_index, options, affordable, clock)
+            if said.status == UNFINISHED:
                 return Found(None, math.inf, 0.0, False)
-            point = self._write(row, options, chosen)
-            if self._can_become(row, class_index, point):
-                return Found(point, 0.0, 0.0, True)
-            for half in options.split(affordable, chosen, is_affordable=False):
-                heapq.heappush(pending, (options.share(half), next(order), half))
+            if said.point is not None:
+                return Found(said.point, 0.0, 0.0, True)
+            for part in said.parts:
+                heapq.heappush(pending, (options.share(part), next(order), part))
         return Found(None, math.inf, math.inf, True)
 
     def find_nearest(self, row: np.ndarray, class_index: int, options: Options, best: Found, clock: Clock) -> Found:
         """Find the example within the budget that is best by the objective of the options, if one beats `best`."""
         order = count()
-        pending = [(best.bound, next(order), np.ones(len(options.value), dtype=bool))]
+        pending = [(best.bound, next(order), options.every)]
         point, value = best.point, best.value
         while pending:
             promised, number, kept = heapq.heappop(pending)
@@ -151,18 +167,13 @@ class BudgetSearch:
             affordable = options.drop_dear(kept, value)
             if affordable is None:
                 continue
-            status, chosen = self._ask(row, class_index, options, affordable, clock)
-            if status == NONE:
-                continue
-            if status != FOUND:
+            said = self.examine(row, class_index, options, affordable, clock, value)
+            if said.status == UNFINISHED:
                 return Found(point, value, promised, False)
-            found = self._write(row, options, chosen)
-            is_affordable = self._can_become(row, class_index, found)
-            reached = float(options.objective[chosen].sum())
-            if is_affordable and reached < value:
-                point, value = found, reached
-            for half in options.split(affordable, chosen, is_affordable=is_affordable):
-                heapq.heappush(pending, (max(promised, options.promise(half)), next(order), half))
+            if said.point is not None and (reached := float(options.objective[said.chosen].sum())) < value:
+                point, value = said.point, reached
+            for part in said.parts:
+                heapq.heappush(pending, (max(promised, options.promise(part)), next(order), part))
         return Found(point, value, value, True)
 
     def find_extreme(self, row: np.ndarray, sign: int, clock: Clock) -> Found:
@@ -173,7 +184,8 @@ class BudgetSearch:
         """
         options, order = self.list_options(row, 0), count()
         pending: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-        halves, bound = [np.ones(len(options.value), dtype=bool)], -math.inf
+        halves: Sequence[np.ndarray] = [options.every]
+        bound = -math.inf
         while True:
             for half in halves:
                 kept = options.drop_dear(half, math.inf)
@@ -232,6 +244,7 @@ class BudgetSearch:
         return Options(
             value, column, np.cumsum(size) - size, change, code, cost, limit,
             _measure_objective(change, norm, None if weight is None else weight[used[column]], unit),
+            None if weight is None else (norm, weight, unit),
         )  # fmt: skip
 
     def _list_values(self, j: int, own: float, low: float, high: float) -> np.ndarray:
@@ -246,8 +259,9 @@ class BudgetSearch:
     def _price(self, change: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what changes cost by every limit, and the limits."""
         budget = self._narrow.budget
-        assert budget is not None
         costs, limits = [], []
+        if budget is None:
+            return np.empty((0, len(change))), np.empty(0)
         counted, share = budget.weigh(len(self._narrow.left))
         if budget.max_changes is not None:
             costs.append((change != 0.0) * counted[column])
@@ -269,17 +283,40 @@ class BudgetSearch:
             low[0, j] = high[0, j] = row[self.search.used[j]]
         return low, high, allowed
 
-    def _ask(
-        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, clock: Clock
-    ) -> tuple[int, np.ndarray]:
-        """Ask the exact search about the box around a choice: (status, the options of an example)."""
+    def examine(
+        self,
+        row: np.ndarray,
+        class_index: int,
+        options: Options,
+        kept: np.ndarray,
+        clock: Clock,
+        best: float = math.inf,
+    ) -> Examined:
+        """Ask the exact search about the box around a choice; an example that is too dear splits it.
+
+        best : examples that are worth no less by the objective need not be found.
+        """
         said = self.search.decide(row[None], np.array([class_index]), clock, self.surround(row, options, kept))
         if said.interrupted:
             raise KeyboardInterrupt
         if said.status[0] != FOUND:
-            return int(said.status[0]), np.empty(0, dtype=np.intp)
-        chosen = options.choose(said.example[0][self.search.used])
-        return FOUND, self._bring_nearer(row, class_index, options, kept, chosen, clock)
+            return Examined(int(said.status[0]))
+        return self._split_at(row, class_index, options, kept, said.example[0], clock)
+
+    def _split_at(
+        self, row: np.ndarray, class_index: int, options: Options, kept: np.ndarray, example: np.ndarray, clock: Clock
+    ) -> Examined:
+        """Bring an example nearer, and split the choice at it."""
+        chosen = options.choose(example[self.search.used])
+        chosen = self._bring_nearer(row, class_index, options, kept, chosen, clock)
+        point = self._write(row, options, chosen)
+        is_affordable = self._can_become(row, class_index, point)
+        parts = options.split(kept, chosen, is_affordable=is_affordable)
+        return Examined(FOUND, point if is_affordable else None, chosen, parts)
+
+    def _is_lost(self, class_index: int, given: np.ndarray) -> np.ndarray:
+        """Say of points that are given these classes whether they are examples."""
+        return given != class_index
 
     def _can_become(self, row: np.ndarray, class_index: int, point: np.ndarray) -> bool:
         return bool(self.reach.contains(row[None], point[None], np.array([class_index]))[0])
@@ -306,7 +343,7 @@ class BudgetSearch:
             nearer = nearer[np.argsort(options.change[nearer], kind="stable")]
             points = np.repeat(self._write(row, options, chosen)[None], len(nearer), axis=0)
             points[:, self.search.used[column]] = options.value[nearer]
-            works = np.flatnonzero(self.ensemble.decide(points) != class_index)
+            works = np.flatnonzero(self._is_lost(class_index, self.ensemble.decide(points)))
             if len(works):
                 chosen[column] = nearer[works[0]]
         return chosen

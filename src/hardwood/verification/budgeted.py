@@ -19,16 +19,15 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED, SearchAnswers
-from hardwood.verification.budget_search import ADDING_UP, FARTHEST, WHOLE_RADIUS, BudgetSearch, Found, Options
+from hardwood.verification.budget_search import WHOLE_RADIUS, BudgetSearch, Found, Options
 from hardwood.verification.clock import Clock
 from hardwood.verification.distance import first_radius, measure
+from hardwood.verification.nearest_search import NearestSearch
 from hardwood.verification.search import RowSearch
 from hardwood.verification.settings import SETTINGS, SearchSettings
 
 # The share of a row's time that goes to limits one by one; the rest goes to both at once.
 SHARE_OF_LIMITS = 0.5
-# Squares of distances that are a smaller share of the unit begin to lose digits.
-LEAST_SHARE = 2.0**-400
 
 
 @dataclass
@@ -60,8 +59,7 @@ class Budgeted:
 
         def ask(i: int, own: Clock) -> None:
             options = self._boxes.list_options(matrix[i], int(class_index[i]))
-            every = np.ones(len(options.value), dtype=bool)
-            found = self._boxes.find_any(matrix[i], int(class_index[i]), options, every, own)
+            found = self._boxes.find_any(matrix[i], int(class_index[i]), options, options.every, own)
             if found.point is not None:
                 answers.example[i], answers.status[i] = found.point, FOUND
             elif found.finished:
@@ -92,9 +90,19 @@ class Budgeted:
         answers.certified[rows[left]] = measure(
             said.example[left], matrix[rows[left]], self.ensemble.schema, norm, weight
         )
-        nearest = _Nearest(part, norm, weight, answers)
+        nearest = NearestSearch(self._boxes, norm, weight, part.decide_options)
         left = rows[~(is_finished & (inside | (said.status == NONE)))]
-        return self._ask_each(answers, left, lambda i, own: nearest.ask(i, matrix[i], int(class_index[i]), own), clock)
+
+        def ask(i: int, own: Clock) -> None:
+            known = answers.example[i] if answers.status[i] == FOUND else None
+            found = nearest.find(matrix[i], int(class_index[i]), known, float(answers.certified[i]), own)
+            answers.certified[i] = found.bound
+            if found.point is not None:
+                answers.example[i], answers.status[i] = found.point, FOUND
+            elif found.finished:
+                answers.status[i] = NONE
+
+        return self._ask_each(answers, left, ask, clock)
 
     def extreme(self, matrix: np.ndarray, sign: int, clock: Clock) -> SearchAnswers:
         """Find the largest (sign 1) or smallest (-1) sum of leaf values that every row can be given, times the sign."""
@@ -182,78 +190,3 @@ class Budgeted:
         if self.progress is not None and not answers.interrupted:
             self.progress(n_rows, n_rows)
         return answers
-
-
-@dataclass
-class _Nearest:
-    """The nearest examples of rows whose nearest one in the box around the budget is outside of the budget."""
-
-    budgeted: Budgeted
-    norm: float
-    weight: np.ndarray
-    answers: SearchAnswers
-
-    def __post_init__(self) -> None:
-        self.search = self.budgeted._boxes
-
-    def ask(self, i: int, row: np.ndarray, class_index: int, clock: Clock) -> None:
-        """Find the nearest example of a row, and write down what is known of it.
-
-        Distances are in units of the nearest example that is known, so that they and their squares are numbers. Where a
-        much nearer one turns up, it is the unit of another attempt.
-        """
-        power = 2 if self.norm == 2 else 1
-        unit = self._measure(self.answers.example[i], row) if self.answers.status[i] == FOUND else 0.0
-        unit = unit or float(self.answers.certified[i]) or 1.0
-        while True:
-            options = self.search.list_options(row, class_index, self.norm, self.weight, unit)
-            bound = min((self.answers.certified[i] / unit) ** power, FARTHEST) * (1.0 - ADDING_UP)
-            known = Found(None, math.inf, bound, False)
-            if self.answers.status[i] == FOUND:
-                point = self.answers.example[i].copy()
-                known = known._replace(point=point, value=self._rate(options, point))
-            if self.norm == np.inf:
-                found = self._bisect(row, class_index, options, known, clock)
-            else:
-                found = self.search.find_nearest(row, class_index, options, known, clock)
-            if found.point is not None:
-                self.answers.example[i], self.answers.status[i] = found.point, FOUND
-            size = unit if found.point is None else self._measure(found.point, row)
-            if not found.finished or size == 0.0 or LEAST_SHARE <= size / unit <= 1.0 / LEAST_SHARE:
-                break
-            unit = size
-        if found.point is None and found.finished:
-            self.answers.status[i] = NONE
-        bound = np.inf if found.finished else unit * found.bound ** (1.0 / power)
-        self.answers.certified[i] = max(self.answers.certified[i], bound)
-
-    def _bisect(self, row: np.ndarray, class_index: int, options: Options, known: Found, clock: Clock) -> Found:
-        """Find the least distance such that the box within it holds an example that the budget pays for."""
-        distances = np.unique(options.objective[options.objective > 0.0])
-        point = known.point
-        first = int(np.searchsorted(distances, known.bound))
-        last = len(distances)  # there is an example within the distance before this one
-        if point is not None:
-            last = int(np.searchsorted(distances, self._rate(options, point), side="right"))
-        while first < last - (point is not None):
-            middle = (first + last - 1) // 2
-            kept = options.objective <= distances[middle]
-            found = self.budgeted.decide_options(row, class_index, options, kept, clock)
-            if not found.finished:
-                value = math.inf if point is None else self._rate(options, point)
-                return Found(point, value, float(distances[first]), False)
-            if found.point is None:
-                first = middle + 1
-            else:
-                point = found.point
-                last = int(np.searchsorted(distances, self._rate(options, point), side="right"))
-        return Found(point, 0.0, 0.0, True)
-
-    def _rate(self, options: Options, point: np.ndarray) -> float:
-        """Return what a point is worth by the objective of its options."""
-        own = options.objective[options.choose(point[self.search.search.used])]
-        return float(own.max() if self.norm == np.inf else own.sum())
-
-    def _measure(self, point: np.ndarray, row: np.ndarray) -> float:
-        schema = self.budgeted.ensemble.schema
-        return float(measure(point[None], row[None], schema, self.norm, self.weight)[0])

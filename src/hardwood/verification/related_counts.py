@@ -82,6 +82,7 @@ def fix_related(reach: Reach, row: np.ndarray, states: np.ndarray) -> Iterator[t
     change = measure_changes(np.repeat(row[None], len(states), axis=0), states, reach.categorical)
     if reach.groups is not None:
         reach.groups.count_once(change)
+    change = reach.budget.drop_free(change)
     n_changes = np.count_nonzero(change, axis=1)
     spent = np.zeros(len(states)) if reach.budget.most is None else reach.budget.spend(change)
     for n, used in sorted({*zip(n_changes.tolist(), spent.tolist(), strict=True)}):
