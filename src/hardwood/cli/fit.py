@@ -192,7 +192,10 @@ def fit(
 
 def _read_max_bins(spelled: str) -> int | str:
     """Return the number of bins that the user typed; the estimator refuses what makes no sense."""
-    return int(spelled) if spelled.isdigit() else spelled
+    try:
+        return int(spelled)
+    except ValueError:  # "auto", "exact", or thousands of digits
+        return spelled
 
 
 def _read(data: Path, wanted: Wanted, *, is_stream: bool) -> TrainingTable:

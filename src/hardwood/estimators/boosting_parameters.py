@@ -32,11 +32,13 @@ MOST_LISTED_ROWS = 50_000
 HASHED_FOLDS = 2**32 - 1
 # Trees that are deeper do not generalise, and a tree keeps tables of all its nodes.
 MOST_DEPTH = 12
+# Steps that are larger lead nowhere, and their sums out of range.
+MOST_RATE = 1e6
 
 
 def check_boosting_options(estimator: Any, n_features: int) -> BoostingOptions:
     """Read how trees are to be grown."""
-    learning_rate = check_number("learning_rate", estimator.learning_rate, 0.0)
+    learning_rate = check_number("learning_rate", estimator.learning_rate, 0.0, MOST_RATE)
     if learning_rate == 0.0:
         raise ValueError(f"learning_rate={quote(estimator.learning_rate)}: expected a number > 0")
     patience = estimator.n_iter_no_change

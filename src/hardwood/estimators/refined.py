@@ -11,7 +11,7 @@ from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
-from hardwood.reals import check_count, check_number
+from hardwood.reals import LARGEST, check_count, check_number
 from hardwood.refinement.alternation import Settings
 from hardwood.refinement.door import count_covers
 from hardwood.refinement.refined import MAX_SWEEPS, improve_ordered, order_features
@@ -61,7 +61,7 @@ class Refinement:
 def check_refinement(estimator: Any, options: GrowOptions) -> Refinement | None:
     """Read an estimator's parameters of refinement; None if it wants none."""
     name = estimator.refine
-    price = check_number("refine_price", estimator.refine_price, 0.0)
+    price = check_number("refine_price", estimator.refine_price, 0.0, LARGEST)
     n_starts = check_count("n_starts", estimator.n_starts, 0)
     if name is None:
         return None

@@ -39,7 +39,8 @@ def make_roster(target: np.ndarray, sample_weight: np.ndarray | None, rho: float
 
     moves : whether anybody can move anything.
     """
-    order = np.argsort(target, kind="stable")
+    # Rows of the same target by weight: so sums do not depend on the order of the table.
+    order = np.argsort(target, kind="stable") if sample_weight is None else np.lexsort((sample_weight, target))
     if rho == 1.0 or rho == 0.0 or not moves:
         everyone = np.broadcast_to(1.0, len(order))  # takes no memory
         stays = np.broadcast_to(rho == 0.0 or not moves, len(order))

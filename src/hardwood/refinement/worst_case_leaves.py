@@ -87,16 +87,28 @@ def refit_leaves(
     squared : bool
         Whether the error is squared, or absolute.
     """
+    order = _sort_rows(matrix, target, weight)
+    matrix, target, weight = matrix[order], target[order], weight[order]
     pairs, leaves = _list_pairs(ensemble, matrix, weight, reach, rho)
     size = float(np.abs(target).max()) or 1.0
     problem = LeafProblem(pairs[0], pairs[1], target[pairs[3]] / size, pairs[2], squared)
     before = ensemble.value[leaves, 0] / size
-    with threadpool_limits(1, user_api="blas"):  # systems are small: threads would only wait for each other
+    # Systems are small: threads would only wait for each other. Weights of 1e-160 have squares that no step survives,
+    # which ends the search.
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         after, bound = solve(problem, before)
     value = ensemble.value.copy()
     value[leaves, 0] = after * size
     scale = size * size if squared else size
     return RefitLeaves(replace(ensemble, value=value), problem.measure(after) * scale, bound * scale)
+
+
+def _sort_rows(matrix: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return an order of rows that does not depend on the one they come in, for sums that are rounded as they go."""
+    order = np.argsort(target)
+    if (np.diff(target[order]) > 0.0).all():
+        return order
+    return np.lexsort((*matrix.T, weight, target))
 
 
 def _list_pairs(
