@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardwood.quoting import quote
+from hardwood.reals import read_reals
 
 # Growing multiplies up to four sums of weights. Where the heaviest row weighs between 2^-180 and 2^180, that is a
 # number; other weights are divided by a power of two, which changes none of their bits.
@@ -31,10 +32,7 @@ class WeightRange(NamedTuple):
 
 def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return one finite weight per row, none of them negative; a single number is the weight of every row."""
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"sample_weight: expected numbers, got {quote(sample_weight)}") from None
+    weight = read_reals(sample_weight, "sample_weight")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape != (n_rows,):
