@@ -186,3 +186,14 @@ def test_what_cannot_be_attacked(frame: tuple[pd.DataFrame, pd.Series], linear: 
         transfer_attack({}, X)
     with pytest.raises(ValueError, match="X: column 'color' is categorical"):
         Target(LogisticRegression().fit(X, y[:30]), table, y, None)
+
+
+@pytest.mark.parametrize("attackers", [[1, 2], {1: [0, 2], 2: [0]}])
+def test_a_surrogate_that_has_not_seen_every_class(attackers: Any) -> None:
+    """The surrogate was asked about classes that it does not know, and the attack ended in a ValueError."""
+    X = np.repeat([[0.0], [1.0], [2.0]], 10, axis=0)
+    y = np.repeat([0, 1, 2], 10)
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    threat = ThreatModel(1.0, attacking_classes=attackers)
+    result = transfer_attack(model, X, y, threat, X_surrogate=X[:20], random_state=0)
+    assert result.found.tolist() == [label == 1 for label in y.tolist()]

@@ -171,7 +171,7 @@ class TestThreat:
         assert ThreatModel.from_toml("t.toml") == ThreatModel(None)
 
     def test_numbers_are_those_of_fit(self) -> None:
-        """Of a column with marks for missing cells changes of category were proposed, which no fit took: it has numbers."""
+        """Of a column with marks for missing cells changes of category were proposed, which no fit took."""
         table = make_table(60)
         table["age"] = table["age"].astype(str).where(np.arange(60) % 7 > 0, "?")
         table.to_csv("data.csv", index=False)

@@ -446,3 +446,11 @@ class TestJson:
         record = {"n_features": 1, "feature_names": ["a"], "categories": [["x", {}]]}
         with pytest.raises(ValueError, match=r"categories of feature 'a': \{\} is not a str"):
             Schema.from_dict(record)
+
+
+def test_integers_of_128_bits() -> None:
+    """NumPy has none of them, and polars said so in an error of its own that nobody here caught."""
+    column = pl.Series("n", [2**100, 3, None], dtype=pl.Int128)
+    table = pl.DataFrame([column, pl.Series("k", [1, 2, 3], dtype=pl.UInt8)])
+    schema = Schema.from_table(table, accepts_missing=True)
+    np.testing.assert_array_equal(schema.encode(table), [[2.0**100, 1.0], [3.0, 2.0], [np.nan, 3.0]])

@@ -386,3 +386,13 @@ def test_a_budget_of_nothing_stays_nothing() -> None:
     """0 times infinity is not a number, and so was the budget."""
     threat = ThreatModel(rules=[AttackRule(0, add=1)], budget=0, repeat=False)
     assert threat.scaled(np.inf).budget == 0.0
+
+
+def test_missing_values_are_not_bought() -> None:
+    """`contains` took a missing category for a place in the table of prices, far outside of it: an IndexError."""
+    table = pd.DataFrame({"x": [1.0, np.nan], "color": pd.Categorical(["red", None], ["blue", "red"])})
+    schema = replace(Schema.from_table(table.iloc[:1]), accepts_missing=True)
+    threat = ThreatModel(rules=[AttackRule("color", set_to="blue"), AttackRule("x", add=1)], budget=1)
+    assert threat.contains(table, table, schema=schema).tolist() == [True, True]
+    assert threat.contains(table, table.iloc[::-1], schema=schema).tolist() == [False, False]
+    assert threat.contains(table, table.assign(x=[2.0, np.nan]), schema=schema).tolist() == [True, True]

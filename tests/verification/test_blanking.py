@@ -287,3 +287,19 @@ class TestGroups:
         np.testing.assert_array_equal(attack(tree, X[:1], [0], only_blank).X_adv, [[0.0, 1.0, NAN]])
         with pytest.raises(ValueError, match="blank: column 1 is in a one-hot group"):
             ThreatModel(None, groups=[[0, 1]], blank=[1])
+
+
+def test_what_is_filled_in_is_free_beside_shares() -> None:
+    """A radius limits how far numbers move; where a share was said of any column, it limited filled-in values as well.
+
+    A missing value was then filled in with what is within a radius of an arbitrary number, and rows were "robust" that
+    are not.
+    """
+    X = np.array([[1.0, 0.0], [1.0, 9.0], [1.0, NAN]] * 10)
+    y = np.array([0, 1, 0] * 10)
+    model = DecisionTreeClassifier().fit(X, y)
+    threat = ThreatModel({0: "10%"}, fill=[1], radius=1)
+    assert threat.contains([[1.0, NAN]], [[1.0, 9.0]])[0]
+    certificate = verify(model, X[2:3], y[2:3], threat)
+    assert certificate.status.tolist() == ["vulnerable"]
+    assert model.predict(certificate.witness).tolist() == [1]

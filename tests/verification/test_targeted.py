@@ -26,6 +26,8 @@ from hardwood.threat import Reach
 from hardwood.verification import ask
 from hardwood.verification.answers import FOUND, NONE, UNFINISHED
 from hardwood.verification.ask import AskSettings
+from hardwood.verification.explanation import explain_row
+from hardwood.verification.question import read_question
 from reference import attacking, enumerating
 from reference.cases import Case, random_case
 
@@ -206,3 +208,15 @@ class TestDoors:
         )
         assert not (some & ~any_other).any()
         assert some.sum() < any_other.sum()
+
+    def test_explained(self) -> None:
+        """Why a row gets its class was not said where classes are wanted: each leaf is asked about with two classes."""
+        tree = RobustTreeClassifier(max_depth=3).fit(X, NAMES)
+        threat = ThreatModel(5.0, TARGETS)
+        question = read_question(tree, X[100:101], NAMES[100:101], threat)
+        story = explain_row(
+            tree.ensemble_, question.matrix, int(question.class_index[0]), question.reach, AskSettings()
+        )
+        assert {tree.ensemble_.node_class[push.leaf] for push in story.pushes} == {0, 1, 2}
+        inside = [threat.contains(X[100:101], push.point[None], NAMES[100:101])[0] for push in story.pushes]
+        assert all(inside)

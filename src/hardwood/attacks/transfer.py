@@ -13,6 +13,7 @@ from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
 from hardwood.quoting import quote
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
+from hardwood.threat import ThreatModel
 from hardwood.verification.answers import FOUND
 from hardwood.verification.ask import AskSettings
 from hardwood.verification.question import check_method, read_question
@@ -90,7 +91,7 @@ def transfer_attack(
     found = target.is_wrong.copy()
     if len(rows):
         labels = target.classes[target.class_index[rows]]
-        question = read_question(fitted, target.table(target.matrix[rows]), labels, target.threat)
+        question = read_question(fitted, target.table(target.matrix[rows]), labels, _leave_out(target.threat, fitted))
         check_method(method, question, METHODS)
         settings = AskSettings(method, n_threads=count_threads(n_jobs))
         answers = find_nearest(question, norm, np.ones(target.schema.n_features), settings)
@@ -124,6 +125,18 @@ def _fit_surrogate(surrogate: Any, model: Any, X: Any, random_state: Any) -> Any
             "a surrogate needs rows of at least two"
         )
     return base.fit(X, predicted)
+
+
+def _leave_out(threat: ThreatModel, surrogate: Any) -> ThreatModel:
+    """Return the attacker as far as the classes go that the surrogate knows: it may not have seen them all."""
+    known = surrogate.classes_.tolist()
+    classes = threat.attacking_classes
+    if classes is None:
+        return threat
+    if isinstance(classes, dict):
+        wanted = {own: [label for label in labels if label in known] for own, labels in classes.items() if own in known}
+        return threat.replace(attacking_classes={own: labels for own, labels in wanted.items() if labels})
+    return threat.replace(attacking_classes=[label for label in classes if label in known])
 
 
 def _try(target: Target, rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -47,7 +47,11 @@ def take_columns(table: Any, positions: Sequence[int], names: Sequence[str]) -> 
 
 
 def _values(column: Any) -> np.ndarray:
-    return column if isinstance(column, np.ndarray) else column.to_numpy()
+    if isinstance(column, np.ndarray):
+        return column
+    if str(column.dtype) in ("Int128", "UInt128"):  # of polars; NumPy has no integers of that size
+        return np.array(column.to_list(), dtype=object)
+    return np.asarray(column.to_numpy())
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:

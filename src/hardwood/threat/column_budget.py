@@ -101,9 +101,9 @@ class ColumnBudget:
 
         To fill in or to blank a value is a change by 1 of that column; what is filled in is then free.
         """
-        most = None if self.most is None else np.append(self.most, self.most[features])
         free = np.zeros(n_features + len(features), dtype=bool)
         free[filled] = True
+        most = None if self.most is None else np.where(free, np.inf, np.append(self.most, self.most[features]))
         return replace(self, most=most, free=free)
 
     def weigh(self, n_features: int) -> tuple[np.ndarray, np.ndarray | None]:

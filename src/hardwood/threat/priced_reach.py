@@ -20,7 +20,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import frozen
 from hardwood._kernels.rule_pieces import NumberRules, expand_column
-from hardwood.threat.reach import Reach
+from hardwood.threat.reach import Reach, read_codes
 
 # More pieces than this for one value mean that the budget pays for a great many small steps.
 MAX_PIECES = 1 << 12
@@ -133,7 +133,7 @@ class PricedReach:
         """Return what each category costs each row: (row, category), inf where it cannot be had."""
         cost = self.category_cost[feature]
         assert cost is not None
-        own = X[:, feature].astype(np.intp)
+        own = read_codes(X[:, feature])
         stay = np.where(np.eye(len(cost), dtype=bool), 0.0, np.inf)
         return np.where(self.moves(len(X), class_index)[:, None], cost[own], stay[own])
 
@@ -157,17 +157,23 @@ class PricedReach:
         return np.concatenate(columns, axis=1) if columns else np.empty((len(X), 0), dtype=bool)
 
     def price(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray | None) -> np.ndarray:
-        """Return what it costs at least to turn each row into the same row of `X_adv`; inf if it cannot be done."""
+        """Return what it costs at least to turn each row into the same row of `X_adv`; inf if it cannot be done.
+
+        What is missing stays missing, and nothing becomes so.
+        """
         total = np.zeros(len(X))
+        is_missing = np.isnan(X), np.isnan(X_adv)
+        total[(is_missing[0] != is_missing[1]).any(axis=1)] = np.inf
         for feature, matrix in enumerate(self.category_cost):
             value = X_adv[:, feature]
             if matrix is not None:
                 prices = self.category_prices(X, class_index, feature)
-                total += prices[np.arange(len(X)), value.astype(np.intp)]
+                cost = prices[np.arange(len(X)), read_codes(value)]
             else:
-                low, high, cost = self.pieces(X, class_index, feature)
+                low, high, prices = self.pieces(X, class_index, feature)
                 inside = (low <= value[:, None]) & (value[:, None] <= high)
-                total += np.where(inside, cost, np.inf).min(axis=1)
+                cost = np.where(inside, prices, np.inf).min(axis=1)
+            total += np.where(is_missing[0][:, feature], 0.0, cost)
         return total
 
     def contains(self, X: np.ndarray, X_adv: np.ndarray, class_index: np.ndarray) -> np.ndarray:

@@ -71,5 +71,8 @@ def _single_out(ensemble: TreeEnsemble, leaf: int) -> TreeEnsemble:
 def _attack_as(reach: Reach | PricedReach, class_index: int) -> Reach | PricedReach:
     """Return the reach of rows of one class, for a model whose first class stands for it."""
     if isinstance(reach, PricedReach):
-        return replace(reach, free=replace(reach.free, attacks=reach.free.attacks[[class_index, class_index]]))
-    return replace(reach, attacks=reach.attacks[[class_index, class_index]])
+        free = _attack_as(reach.free, class_index)
+        assert isinstance(free, Reach)
+        return replace(reach, free=free)
+    # Every other leaf is asked about, also one whose class nobody wants.
+    return replace(reach, attacks=reach.attacks[[class_index, class_index]], targets=None)
