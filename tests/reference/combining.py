@@ -124,3 +124,18 @@ def list_examples(case: Case, k: int) -> np.ndarray:
         return row
     points = list_points(case, k)
     return points[case.reach.wants(np.repeat(own, len(points)), case.trees.decide(points))]
+
+
+def find_nearest(case: Case, k: int, points: np.ndarray, norm: float) -> float:
+    """Return the distance of the nearest of some points; a changed category, group or hidden value is a change by 1."""
+    row, names = case.rows[k], case.trees.schema.feature_names
+    assert names is not None
+    change = np.abs(points - row)
+    change[np.isnan(change)] = 1.0
+    change[np.isnan(points) & np.isnan(row)] = 0.0
+    if "k" in names:
+        change[:, names.index("k")] = change[:, names.index("k")] != 0.0
+    if "p" in names:
+        change[:, -3] = change[:, -3:].any(axis=1)
+        change[:, -2:] = 0.0
+    return float(np.linalg.norm(change, ord=norm, axis=1).min(initial=np.inf))

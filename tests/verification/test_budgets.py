@@ -66,7 +66,8 @@ def list_affordable(case: Case, row: int, points: np.ndarray) -> np.ndarray:
 
 def check_case(case: Case, methods: tuple[str, ...] = ("search",)) -> None:
     """Compare statuses, margins, distances in all norms and examples with those of trying every point."""
-    reach, weight = case.reach, np.random.default_rng(0).choice([0.5, 1.0, 3.0], case.rows.shape[1])
+    reach, generator = case.reach, np.random.default_rng(int(case.trees.n_nodes))
+    weight = generator.choice([0.0, 0.5, 1.0, 3.0], case.rows.shape[1])
     for row, own in enumerate(case.class_index.tolist()):
         points = enumerating.reachable_points(case.trees, case.rows[row], own, reach)
         points = points[list_affordable(case, row, points)]

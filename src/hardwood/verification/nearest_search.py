@@ -61,7 +61,7 @@ class NearestSearch:
 
     def _bisect(self, row: np.ndarray, class_index: int, options: Options, best: Found, clock: Clock) -> Found:
         """Find the least distance such that the box within it holds an example."""
-        distances = np.unique(options.objective[options.objective > 0.0])
+        distances = np.unique(options.objective)  # 0 among them: changes of columns without weight cost nothing
         point = best.point
         first = int(np.searchsorted(distances, best.bound))
         last = len(distances)  # there is an example within the distance before this one
