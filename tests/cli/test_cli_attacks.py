@@ -170,6 +170,18 @@ class TestThreat:
         assert run("threat", "d.parquet", "--output", "t.toml").exit_code == 0
         assert ThreatModel.from_toml("t.toml") == ThreatModel(None)
 
+    def test_numbers_are_those_of_fit(self) -> None:
+        """Of a column with marks for missing cells changes of category were proposed, which no fit took."""
+        table = make_table(60)
+        table["age"] = table["age"].astype(str).where(np.arange(60) % 7 > 0, "?")
+        table.to_csv("data.csv", index=False)
+        assert run("threat", "data.csv", "--target", "label", "--output", "threat.toml").exit_code == 0
+        lines = Path("threat.toml").read_text().splitlines()
+        (proposed,) = (line for line in lines if line.startswith("# age = ") and "{" not in line and "[" not in line)
+        Path("threat.toml").write_text("[features]\n" + proposed.removeprefix("# ") + "\n")
+        result = run("fit", "data.csv", "--target", "label", "--threat", "threat.toml", "--output", "model.json")
+        assert result.exit_code == 0, result.stderr
+
     def test_what_was_edited_is_not_overwritten(self) -> None:
         write_csv(x=[1.0, 2.0])
         Path("threat.toml").write_text("features = 1\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import hardwood
+from hardwood.cli.columns import Kind, classify
 from hardwood.cli.late import LateModule, np
 from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
 from hardwood.cli.proposals import find_proposals, propose_domains, propose_options
@@ -70,6 +71,7 @@ def threat(
         raise CommandError(f"{output} is there already: choose another output, or say --overwrite")
     table = run_with_notice(lambda: read_table(data), f"Reading {data}...")
     check_has(table, [] if target is None else [target], data)
+    table = _read_numbers(table, target)
     text = "\n".join(_describe(table, data, target)) + "\n"
     with explaining(f"describe {data}"):
         hardwood.ThreatModel.parse(text)
@@ -110,6 +112,17 @@ def _find_in_model(text: str) -> str:
     if not isinstance(threat, str):
         raise ValueError("it does not say what it was trained against; give a threat model (TOML)")
     return threat
+
+
+def _read_numbers(table: pd.DataFrame, target: str | None) -> pd.DataFrame:
+    """Return a table in which columns of text are numbers where `hardwood fit` takes them for numbers."""
+    table = table.copy(deep=False)
+    for name in table.columns:
+        if name != target and table[name].dtype.kind not in "biuf":
+            found = classify(table[name])
+            if found.kind is Kind.number and found.is_used:
+                table[name] = found.values
+    return table
 
 
 def _describe(table: pd.DataFrame, path: Path, target: str | None) -> Iterator[str]:
