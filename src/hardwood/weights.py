@@ -129,6 +129,8 @@ def divide_classes(found: WeightRange, class_weight: np.ndarray, *, has_weight: 
     has_weight : whether rows have weights of their own
     """
     named = {"sample_weight": has_weight, "class_weight": bool((class_weight != 1.0).any())}
+    if not any(named.values()):
+        return class_weight, 1.0
     names = " and ".join(name for name, is_used in named.items() if is_used)
     unit = choose_weight_unit(found, class_weight, names)
     with np.errstate(over="ignore", under="ignore"):

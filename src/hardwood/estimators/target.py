@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 
 from hardwood.ensemble.sums import HEADROOM
@@ -11,7 +10,7 @@ from hardwood.quoting import quote
 from hardwood.reals import MOST_COUNTED, is_integer
 from hardwood.rows.columns import hides
 from hardwood.rows.request import read_request
-from hardwood.rows.sources import Source, TableSource, open_rows, open_table, read_task
+from hardwood.rows.sources import StreamSource, TableSource, open_rows, open_table, read_task
 from hardwood.rows.task import Task
 from hardwood.table.columns import chosen_columns, column_names
 from hardwood.table.columns import open_table as open_columns
@@ -28,19 +27,20 @@ def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: An
 
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
     """Read a table in memory, or make the first pass through a stream."""
-    refuse_hiding(estimator)
-    source = open_rows(estimator, X, y, sample_weight)
+    return _read(estimator, open_rows(estimator, X, y, sample_weight), asked)
+
+
+def _read(estimator: Any, source: TableSource | StreamSource, asked: dict[str, Any]) -> Task:
+    request = read_request(estimator, **asked)
+    if request.has_classes:
+        task = read_task(source, request)
+        refuse_many_classes(estimator, task.classes)
+        return task
+    refuse_hiding(estimator, request.threat)
     if isinstance(source, TableSource):
         refuse_categories(estimator, source.X)
-    return _read(estimator, source, asked)
-
-
-def _read(estimator: Any, source: Source, asked: dict[str, Any]) -> Task:
-    task = read_task(source, read_request(estimator, **asked))
-    if task.classes is None:
-        refuse_size(task.target, count_added(estimator))
-    else:
-        refuse_many_classes(estimator, task.classes)
+    task = read_task(source, request)
+    refuse_size(task.target, count_added(estimator))
     return task
 
 
@@ -55,9 +55,9 @@ def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
     )
 
 
-def refuse_hiding(estimator: Any) -> None:
+def refuse_hiding(estimator: Any, threat: ThreatModel) -> None:
     """Refuse an attacker that a regression tree does not take."""
-    if is_regressor(estimator) and hides(ThreatModel.coerce(estimator.threat)):
+    if hides(threat):
         raise ValueError(
             f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
             "in; leave out blank and fill"

@@ -8,7 +8,7 @@ import numpy as np
 from hardwood.quoting import quote
 from hardwood.rows.parts import Part, ReadRows
 from hardwood.rows.request import Request
-from hardwood.rows.targets import choose_target_unit, join_classes, weigh_classes
+from hardwood.rows.targets import choose_target_unit, refuse_classes, weigh_classes
 from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
@@ -77,7 +77,8 @@ class TargetSummary:
                 total = float(weights.largest[0]) / unit * int(self.n_kept[0])
                 target_unit = choose_target_unit(self.largest, total, unit)
         else:
-            classes = join_classes([self.classes])
+            classes = self.classes
+            refuse_classes(classes)
             if np.count_nonzero(self.n_kept) < 2:
                 raise ValueError(
                     f"sample_weight: only one of the classes {quote(classes.tolist())} has rows with a positive weight"
@@ -100,14 +101,16 @@ class TargetSummary:
 
 def summarize_target(part: Part, read: ReadRows) -> TargetSummary:
     """Say what the targets of a part are, and what its rows weigh."""
-    kept = read.choose(read.kept)
+    kept, n_classes = read.choose(read.kept), 1 if read.classes is None else len(read.classes)
     largest = float(np.abs(kept.target).max(initial=0.0)) if read.classes is None else 0.0
-    n_classes = 1 if read.classes is None else len(read.classes)
-    every, weighed = (
-        np.zeros(len(each.target), dtype=np.uint8) if read.classes is None else each.target for each in (read, kept)
-    )
-    n_rows, weights = np.bincount(every, minlength=n_classes), measure_weights(kept.weight, weighed, n_classes)
+    weights = measure_weights(kept.weight, _find_classes(kept), n_classes)
+    n_rows = weights.n_rows if kept is read else np.bincount(_find_classes(read), minlength=n_classes)
     return TargetSummary(part.name, read.classes, n_rows, weights, largest, read.weight is not None)
+
+
+def _find_classes(read: ReadRows) -> np.ndarray:
+    """Return the class of each row; the first where there are no classes."""
+    return np.zeros(len(read.target), dtype=np.uint8) if read.classes is None else read.target
 
 
 class Summary(NamedTuple):

@@ -19,7 +19,7 @@ from hardwood.weights import MOST, ORDINARY, spell_power
 def read_labels(y: Any, n_rows: int) -> np.ndarray:
     """Return a label per row, of two classes or more."""
     labels = read_column(y, n_rows)
-    join_classes([index_labels(labels, n_rows)[0]])
+    refuse_classes(index_labels(labels, n_rows)[0])
     return labels
 
 
@@ -45,14 +45,12 @@ def _index_two(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
-def join_classes(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the classes of all parts, sorted; refuse a single one, and what is no class."""
-    classes = np.unique(np.concatenate(parts))
+def refuse_classes(classes: np.ndarray) -> None:
+    """Refuse a single class, and what is no class."""
     if classes.dtype.kind not in "biu":
         check_classification_targets(np.repeat(classes, 3))  # a class of one row each would be warned about
     if len(classes) < 2:
         raise ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
-    return classes
 
 
 def read_numbers(y: Any, n_rows: int) -> np.ndarray:
