@@ -62,6 +62,8 @@ def read_numbers(y: Any, n_rows: int) -> np.ndarray:
     """Return the target as an array of numbers that is as long as the table."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if np.asarray(y).dtype.kind == "c":
+        raise ValueError("y: Complex data not supported; give real numbers")
     column = column_or_1d(y, warn=True)
     if column.dtype.kind not in "biuf":
         try:

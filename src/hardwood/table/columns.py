@@ -27,6 +27,8 @@ def open_table(X: Any) -> Any:
         if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
             # Left to itself, NumPy turns the numbers of a mixed list into text.
             X = np.asarray(X, dtype=object)
+        if np.asarray(X).dtype.kind == "c":  # scikit-learn says the same, and repeats the table
+            raise ValueError("X: Complex data not supported; give real numbers")
         X = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
     if X.shape[0] == 0:
         raise ValueError(f"X has 0 sample(s) (shape={X.shape}): expected a table of at least one row")

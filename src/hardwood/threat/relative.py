@@ -77,7 +77,7 @@ def write_out(side: Any, column: np.ndarray) -> Any:
 def _find_spread(values: np.ndarray, unit: str) -> float:
     """Return a standard deviation or an interquartile range; very large and very small numbers are scaled meanwhile."""
     largest = float(np.abs(values).max())
-    scale = 1.0 if largest == 0.0 or ORDINARY[0] < largest < ORDINARY[1] else 2.0 ** math.floor(math.log2(largest))
+    scale = 1.0 if largest == 0.0 or ORDINARY[0] < largest < ORDINARY[1] else 2.0 ** (math.frexp(largest)[1] - 1)
     find = _find_standard_deviation if unit == "std" else _find_interquartile_range
     return find(values / scale) * scale
 
