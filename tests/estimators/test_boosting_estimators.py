@@ -358,3 +358,10 @@ class TestRegressor:
             RobustBoostingRegressor().fit(self.X, np.full(300, "high"))
         with pytest.raises(ValueError, match="sample_weight: the weights of all rows are zero; expected"):
             RobustBoostingRegressor().fit(self.X, self.y, np.zeros(300))
+
+
+def test_a_row_that_is_held_out_may_weigh_anything() -> None:
+    """Derivatives of rows that are held out have no place among integers in units of the others: NumPy warned of it."""
+    model = RobustBoostingRegressor("10%", n_estimators=2, max_depth=2, random_state=0, min_child_weight=0.0)
+    model.fit([[-7.125, 1.5], [0.0, 1.5]], [1.0, 1.0], [3.4e38, 1.2e-38])
+    assert model.predict([[0.0, 1.5]]).tolist() == [1.0]

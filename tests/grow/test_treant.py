@@ -259,3 +259,10 @@ class TestEstimator:
         scores = [adversarial_accuracy(model, X, y, 0.3) for model in (treant, groot, natural)]
         assert scores[0] > scores[1] - 0.05
         assert scores[0] > scores[2] + 0.05
+
+
+def test_distances_beyond_the_largest_number() -> None:
+    """How far a value can be moved was infinite where both ends were numbers, and NumPy warned of an overflow."""
+    X, y = np.array([[1e308], [-1e308]] * 5), np.array([0, 1] * 5)
+    model = TreantClassifier(1e308, max_depth=2).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()

@@ -99,3 +99,20 @@ def test_trees_of_many_leaves(squared: bool) -> None:
     assert tree.n_leaves > 800
     answer = refit_leaves(tree, X, y, np.ones(1200), ThreatModel(0.01).resolve(tree.schema), squared=squared)
     assert answer.error - answer.bound <= GAP * answer.error
+
+
+def test_weights_and_numbers_at_the_ends_of_what_there_is() -> None:
+    """Slacks that rounding had made 0 were divided by, and weights far apart led out of the range of numbers.
+
+    NumPy warned of it; where warnings are errors, as here, no tree was made.
+    """
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        X = generator.normal(size=(30, 1)).round(1)
+        alike, weight = np.full(30, generator.choice([0.1, 1 / 3])), generator.choice([59.59375, 59.90625, 1 / 3], 30)
+        assert RobustTreeRegressor(1e-300, max_depth=3, max_bins=4).fit(X, alike, weight).predict(X) == pytest.approx(
+            alike
+        )
+        y, weight = generator.choice([74.8, -70.1, 47.6], 30), generator.choice([1e-45, 3.4e38, 1.2e-38], 30)
+        predicted = RobustTreeRegressor(0.5, max_depth=3, max_bins=4).fit(X, y, weight).predict(X)
+        assert (np.abs(predicted) <= 74.9).all()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hardwood import RobustTreeRegressor
 from hardwood.table import Schema
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -454,3 +455,14 @@ def test_integers_of_128_bits() -> None:
     table = pl.DataFrame([column, pl.Series("k", [1, 2, 3], dtype=pl.UInt8)])
     schema = Schema.from_table(table, accepts_missing=True)
     np.testing.assert_array_equal(schema.encode(table), [[2.0**100, 1.0], [3.0, 2.0], [np.nan, 3.0]])
+
+
+def test_complex_numbers_are_not_repeated() -> None:
+    """The error had the whole table in it."""
+    X = np.ones((300, 3)) * (1 + 1j)
+    for table in (X, X.tolist()):
+        with pytest.raises(ValueError, match="Complex data not supported") as error:
+            Schema.from_table(table)
+        assert len(str(error.value)) < 1000
+    with pytest.raises(ValueError, match="^y: expected numbers, got complex128; "):
+        RobustTreeRegressor().fit(X.real, X[:, 0])

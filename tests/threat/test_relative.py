@@ -271,3 +271,12 @@ def test_contains_measures_spreads() -> None:
     X = np.array([[0.0], [2.0]])
     assert ThreatModel("0.5 std").contains(X, X + 0.5).tolist() == [True, True]
     assert ThreatModel("0.5 std").contains(X, X + 0.6).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e160, 8e307, 1.7976931348623157e308])
+@pytest.mark.parametrize("spelling", ["0.5 std", "1 iqr"])
+def test_spreads_of_very_large_and_very_small_numbers(size: float, spelling: str) -> None:
+    """Squares of such numbers are 0 or infinite: the attacker could then do nothing, or everything."""
+    matrix = np.array([[-1.0], [1.0], [-1.0], [1.0]]) * size
+    settled = ThreatModel([spelling]).settle(matrix, matrix, Schema.numeric(1))
+    np.testing.assert_allclose(settled.features, [0.5 * size if spelling == "0.5 std" else 2.0 * size], rtol=1e-12)

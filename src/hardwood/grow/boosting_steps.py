@@ -112,12 +112,16 @@ class TreeTask(NamedTuple):
         return np.flatnonzero(is_mine).astype(np.uint32)
 
     def fix_point(self, derivatives: Derivatives) -> np.ndarray:
-        """Return gradients and hessians as integers, in the units of the rule."""
+        """Return gradients and hessians as integers, in the units of the rule.
+
+        Units suit the rows to learn from; those of rows that are held out may be too large, and nobody reads them.
+        """
         fixed = np.empty((len(derivatives.gradient), 2), dtype=np.int64)
-        scaled = derivatives.gradient * (1.0 / self.rule.gradient_unit)
-        fixed[:, 0] = np.rint(scaled, out=scaled)
-        np.multiply(derivatives.hessian, 1.0 / self.rule.hessian_unit, out=scaled)
-        fixed[:, 1] = np.maximum(np.rint(scaled, out=scaled), 1.0, out=scaled)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = derivatives.gradient * (1.0 / self.rule.gradient_unit)
+            fixed[:, 0] = np.rint(scaled, out=scaled)
+            np.multiply(derivatives.hessian, 1.0 / self.rule.hessian_unit, out=scaled)
+            fixed[:, 1] = np.maximum(np.rint(scaled, out=scaled), 1.0, out=scaled)
         return fixed
 
 

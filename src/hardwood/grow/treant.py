@@ -123,8 +123,9 @@ def _furthest(column: np.ndarray, pieces: Pieces | None) -> float:
     """Return how far any value can be moved, as far as that is finite."""
     assert pieces is not None
     largest = np.finfo(np.float64).max
-    distance = [np.where(np.abs(end) < largest, end - column[:, None], 0.0) for end in (pieces.low, pieces.high)]
-    return float(np.abs(distance).max())
+    with np.errstate(over="ignore"):  # the distance between two finite numbers may be infinite, too
+        distance = np.abs([np.where(np.abs(end) < largest, end - column[:, None], 0.0) for end in pieces[:2]])
+    return float(distance.max(initial=0.0, where=distance < np.inf))
 
 
 def _tie_width(values: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -93,9 +93,9 @@ def refit_leaves(
     size = float(np.abs(target).max()) or 1.0
     problem = LeafProblem(pairs[0], pairs[1], target[pairs[3]] / size, pairs[2], squared)
     before = ensemble.value[leaves, 0] / size
-    # Systems are small: threads would only wait for each other. Weights of 1e-160 have squares that no step survives,
-    # which ends the search.
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    # Systems are small: threads would only wait for each other. Where weights are far apart, a step may lead out of the
+    # range of numbers; what comes of it is worse than what was there, and not taken.
+    with threadpool_limits(1, user_api="blas"), np.errstate(all="ignore"):
         after, bound = solve(problem, before)
     value = ensemble.value.copy()
     value[leaves, 0] = after * size
@@ -152,6 +152,8 @@ def solve(problem: LeafProblem, start: np.ndarray) -> tuple[np.ndarray, float]:
             break
         slack_above = point.distance[row] + point.value[leaf] - target[row]
         slack_below = point.distance[row] - point.value[leaf] + target[row]
+        if not min(slack_above.min(), slack_below.min()) > 0.0:
+            break  # distances are as small as what rounding does
         centre = CENTRING * (slack_above @ point.above + slack_below @ point.below) / (2 * len(row))
         step = _newton(problem, point, slack_above, slack_below, centre)
         if step is None:
@@ -216,7 +218,7 @@ def _solve_system(system: sp.csr_matrix, wanted: np.ndarray) -> np.ndarray | Non
             answer = scipy.linalg.cho_solve(scipy.linalg.cho_factor(system.toarray()), wanted)
         else:
             answer = splu(system.tocsc(), options={"SymmetricMode": True}, diag_pivot_thresh=0.0).solve(wanted)
-    except (np.linalg.LinAlgError, RuntimeError):
+    except (np.linalg.LinAlgError, RuntimeError, ValueError):
         return None
     return answer if np.isfinite(answer).all() else None
 

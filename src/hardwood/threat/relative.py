@@ -8,6 +8,8 @@ import numpy as np
 
 from hardwood.quoting import quote
 
+# Squares of numbers between these are numbers.
+ORDINARY = 1e-100, 1e100
 # Nothing that has been taken is given back: a text of a million digits would be gone through a million times.
 _SPELLING = re.compile(
     r"\s*+(?P<number>[+-]?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+)\s*+(?P<unit>%|std|iqr)\s*+"
@@ -69,7 +71,15 @@ def write_out(side: Any, column: np.ndarray) -> Any:
     known = column[~np.isnan(column)].astype(np.float64)  # a table of float32 may stay so
     if len(known) < 2:
         raise ValueError(f"{quote(side)}: the table has {len(known)} values of it, too few to measure how they spread")
-    return number * (_find_standard_deviation(known) if unit == "std" else _find_interquartile_range(known))
+    return number * _find_spread(known, unit)
+
+
+def _find_spread(values: np.ndarray, unit: str) -> float:
+    """Return a standard deviation or an interquartile range; very large and very small numbers are scaled meanwhile."""
+    largest = float(np.abs(values).max())
+    scale = 1.0 if largest == 0.0 or ORDINARY[0] < largest < ORDINARY[1] else 2.0 ** (math.frexp(largest)[1] - 1)
+    find = _find_standard_deviation if unit == "std" else _find_interquartile_range
+    return find(values / scale) * scale
 
 
 def _find_interquartile_range(values: np.ndarray) -> float:
