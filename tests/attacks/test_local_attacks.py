@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from hardwood import RobustTreeClassifier, ThreatModel, as_ensemble, attack, is_vulnerable, load_dataset
-from hardwood._kernels.search import descent
+from hardwood._kernels.search import coordinates, nearing
 from reference import attacking, descending, enumerating
 from reference.cases import Case, random_case
 
@@ -200,7 +200,7 @@ def test_unknown_methods(forest: Any, method: Any) -> None:
         attack(*forest, method=method)
 
 
-@pytest.mark.skipif(not hasattr(descent.attack_nearby, "overloads"), reason="compilation is switched off")
+@pytest.mark.skipif(not hasattr(nearing.bring_nearer, "overloads"), reason="compilation is switched off")
 def test_one_compiled_form() -> None:
     """A choice of columns of several rows is in another order of memory than that of one row: it was compiled twice."""
     X = np.random.default_rng(0).random((300, 6)).astype(np.float32).astype(np.float64)
@@ -209,11 +209,12 @@ def test_one_compiled_form() -> None:
     read_only = X.copy()
     read_only.flags.writeable = False
     kernels = {
-        "coordinate": descent.attack_coordinates,
-        "lowest": descent.attack_deeply,
-        "heuristic": descent.attack_nearby,
+        "coordinate": coordinates.change_coordinates,
+        "lowest": coordinates.change_coordinates,
+        "heuristic": nearing.bring_nearer,
     }
     for table in (X[:1], X[:2], X, np.asfortranarray(X), read_only, X.astype(np.float32)):
         for method in kernels:
-            attack(forest, table, threat=0.3, method=method)
+            for norm in NORMS:
+                attack(forest, table, threat=0.3, norm=norm, method=method)
     assert {method: len(kernel.overloads) for method, kernel in kernels.items()} == dict.fromkeys(kernels, 1)

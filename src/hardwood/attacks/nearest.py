@@ -5,22 +5,18 @@ from typing import Any
 import numpy as np
 
 from hardwood.attacks.largest_error import attack_regression
-from hardwood.attacks.local import LOCAL_METHODS, attack_locally
 from hardwood.convert import as_ensemble
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
-from hardwood.threat import Reach
-from hardwood.verification.answers import FOUND, Answers
-from hardwood.verification.ask import check_examples, decide_all, nearest
-from hardwood.verification.asked import Asked, AskSettings, Nearest
-from hardwood.verification.blanking import show_hidden
-from hardwood.verification.clock import Clock
-from hardwood.verification.distance import measure, read_weight
-from hardwood.verification.examples import find_wrong, give_back
-from hardwood.verification.folding import check_group_weights, fold_groups
-from hardwood.verification.question import Question, check_method, check_time_limit, read_question
+from hardwood.verification.answers import FOUND
+from hardwood.verification.ask import decide_all, nearest
+from hardwood.verification.asked import LOCAL_METHODS, AskSettings
+from hardwood.verification.distance import read_weight
+from hardwood.verification.examples import give_back
+from hardwood.verification.folding import check_group_weights
+from hardwood.verification.question import check_method, check_time_limit, read_question
 from hardwood.verification.tree_distance import NORMS
 
 METHODS = ("search", "milp", *LOCAL_METHODS)
@@ -124,7 +120,7 @@ def attack(
     settings = AskSettings(method, limit, count_threads(n_jobs, len(question.matrix)), report)
     weight = read_weight(feature_weight, question.ensemble.schema)
     check_group_weights(weight, question.reach)
-    answers = find_nearest(question, norm, weight, settings)
+    answers = nearest(question.ensemble, question.matrix, question.class_index, question.reach, norm, weight, settings)
     return AttackResult(
         found=answers.status == FOUND,
         was_wrong=question.ensemble.decide(question.matrix) != question.class_index,
@@ -139,41 +135,6 @@ def check_norm(norm: Any) -> None:
     """Make sure that there is such a norm."""
     if not isinstance(norm, (int, float)) or norm not in NORMS:
         raise ValueError(f"norm={quote(norm)}: expected inf, 2, 1 or 0")
-
-
-def find_nearest(question: Question, norm: float, weight: np.ndarray, settings: AskSettings) -> Answers:
-    """Find the nearest example of every row by any method, those that prove nothing included."""
-    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
-    if settings.method not in LOCAL_METHODS:
-        return nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
-    clock = Clock(settings.time_limit, len(matrix))
-    answers = _attack_locally(Asked(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings, clock))
-    if settings.progress is not None:
-        settings.progress(len(matrix), len(matrix))
-    return answers
-
-
-def _attack_locally(asked: Asked) -> Answers:
-    """Look for examples by local moves, which know the box around a row and any other class."""
-    for reduction in (fold_groups, show_hidden):
-        answers = reduction(asked, _attack_locally)
-        if answers is not None:
-            return check_examples(asked, answers)
-    ensemble, matrix, class_index, reach, settings = asked[1:6]
-    assert isinstance(reach, Reach)
-    assert isinstance(asked.goal, Nearest)
-    norm, weight = asked.goal.norm, asked.goal.weight
-    found, examples = attack_locally(
-        ensemble, matrix, class_index, reach, norm, weight, settings.method, settings.n_threads
-    )
-    if found.any() and not (reach.budget is None and reach.relations is None and reach.targets is None):
-        rows = asked.select(np.flatnonzero(found))
-        found[found] = ~find_wrong(rows, examples[found], ensemble.decide(examples[found]))
-        examples[~found] = np.nan
-    answers = Answers.unknown(matrix, lower=0.0)
-    answers.status[found], answers.example[found] = FOUND, examples[found]
-    answers.upper[found] = measure(examples[found], matrix[found], ensemble.schema, norm, weight)
-    return check_examples(asked, answers)
 
 
 def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float | None = None) -> np.ndarray:

@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.attacks.black_box import Target
-from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
+from hardwood.attacks.nearest import METHODS, check_norm
 from hardwood.quoting import quote
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import FOUND
-from hardwood.verification.ask import AskSettings
+from hardwood.verification.ask import AskSettings, nearest
 from hardwood.verification.question import check_method, read_question
 
 # Predictions spent on bringing an example nearer: each halves the stretch between it and the row.
@@ -94,7 +94,9 @@ def transfer_attack(
         question = read_question(fitted, target.table(target.matrix[rows]), labels, _leave_out(target.threat, fitted))
         check_method(method, question, METHODS)
         settings = AskSettings(method, n_threads=count_threads(n_jobs))
-        answers = find_nearest(question, norm, np.ones(target.schema.n_features), settings)
+        weight = np.ones(target.schema.n_features)
+        ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+        answers = nearest(ensemble, matrix, class_index, reach, norm, weight, settings)
         if answers.interrupted:
             raise KeyboardInterrupt
         fooled = answers.status == FOUND

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from hardwood.attacks.nearest import METHODS, check_norm, find_nearest
+from hardwood.attacks.nearest import METHODS, check_norm
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
@@ -24,7 +24,7 @@ from hardwood.table import Schema
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
 from hardwood.verification.answers import FOUND
-from hardwood.verification.ask import AskSettings
+from hardwood.verification.ask import AskSettings, nearest
 from hardwood.verification.question import check_method, check_time_limit, read_question
 from hardwood.weights import choose_weight_unit, find_weighted, measure_all, read_weights
 
@@ -224,7 +224,9 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         question = read_question(model, training.table(training.matrix[rows]), labels, threat)
         check_method(self.method, question, METHODS)
         settings = AskSettings(self.method, check_time_limit(self.time_limit), count_threads(self.n_jobs))
-        answers = find_nearest(question, self.norm, np.ones(question.ensemble.schema.n_features), settings)
+        ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+        weight = np.ones(ensemble.schema.n_features)
+        answers = nearest(ensemble, matrix, class_index, reach, self.norm, weight, settings)
         if answers.interrupted:
             raise KeyboardInterrupt
         is_found = answers.status == FOUND
@@ -232,7 +234,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         examples, before = training.matrix[:0], training.matrix[found]
         if len(found):
             # The model may number categories in another way than the training table.
-            table = _as_table(question.X, question.ensemble.schema, answers.example[is_found])
+            table = _as_table(question.X, ensemble.schema, answers.example[is_found])
             examples = training.schema.encode(table)
         # A row that is wrong as it stands is its own example, and is in training already.
         new = ((examples != before) & ~np.isnan(before)).any(axis=1)

@@ -2,9 +2,9 @@
 
 What an attacker may do besides moving values is dealt with first, by asking simpler questions (`REDUCTIONS`). Who
 answers what is left depends on the attacker, the model and the method: attack rules have a search of their own
-(`priced`), one tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and a mixed-integer
-solver is asked on demand (`milp`). What is asked has been checked before (`question`); every example is checked here
-before it leaves.
+(`priced`), one tree is read off its reachable leaves (`one_tree`), several are searched (`search`), and on demand a
+mixed-integer solver is asked (`milp`), or local moves are made that prove nothing (`local`). What is asked has been
+checked before (`question`); every example is checked here before it leaves.
 """
 
 import math
@@ -35,6 +35,7 @@ from hardwood.verification.clock import Clock
 from hardwood.verification.distance import first_radius, measure
 from hardwood.verification.examples import find_wrong, withdraw
 from hardwood.verification.folding import fold_groups
+from hardwood.verification.local import attack_locally
 from hardwood.verification.milp import Milp
 from hardwood.verification.milp_distance import ask_nearest
 from hardwood.verification.priced import attack_priced
@@ -43,7 +44,7 @@ from hardwood.verification.search import RowSearch
 from hardwood.verification.targeted import serve_targets
 from hardwood.verification.tree_distance import attack_tree
 
-__all__ = ["AskSettings", "ask_in_whole_numbers", "check_examples", "decide", "decide_all", "extreme", "nearest"]
+__all__ = ["AskSettings", "ask_in_whole_numbers", "decide", "decide_all", "extreme", "nearest"]
 
 # What can be said of a question by asking simpler ones, in the order in which it is tried. Each answers in the terms of
 # the question that it was given, asks others that are without what it deals with, and says None if there is none of it:
@@ -135,7 +136,7 @@ def _answer(asked: Asked) -> Answers:
         answers = _ask_engine(asked._replace(ensemble=ask_in_whole_numbers(asked.ensemble, asked.reach)))
     if isinstance(asked.goal, Extreme):
         return _check_extremes(asked, answers)
-    return check_examples(asked, answers)
+    return _check_examples(asked, answers)
 
 
 def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> TreeEnsemble:
@@ -143,7 +144,7 @@ def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> 
     return ensemble if isinstance(reach, PricedReach) else round_thresholds(ensemble, reach.whole)
 
 
-def check_examples(asked: Asked, answers: Answers) -> Answers:
+def _check_examples(asked: Asked, answers: Answers) -> Answers:
     """Check every example, and bring what is known of a margin or a distance in line with it."""
     ensemble, matrix, class_index = asked.ensemble, asked.matrix, asked.class_index
     found = np.flatnonzero(answers.status == FOUND)
@@ -185,6 +186,8 @@ def _ask_engine(asked: Asked) -> Answers:
         return _ask_for_extremes(asked, asked.goal.sign)
     if isinstance(asked.reach, PricedReach):
         return attack_priced(asked, _answer)
+    if asked.settings.is_local:
+        return attack_locally(asked)
     if isinstance(asked.goal, Nearest):
         return _ask_for_nearest(asked, asked.goal)
     return _ask_to_decide(asked)

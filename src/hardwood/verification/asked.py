@@ -15,15 +15,23 @@ from hardwood.verification.answers import Answers
 from hardwood.verification.clock import Clock
 from hardwood.verification.settings import SETTINGS, SearchSettings
 
+# Those that make local moves, and prove nothing.
+LOCAL_METHODS = ("heuristic", "coordinate", "lowest")
+
 
 class AskSettings(NamedTuple):
     """How an answer is found, and how long that may take."""
 
-    method: str = "search"  # or "milp"
+    method: str = "search"  # or "milp"; or for the nearest examples one of LOCAL_METHODS
     time_limit: float = math.inf  # seconds per row, over all means together
     n_threads: int = 1
     progress: Progress | None = None
     search: SearchSettings = SETTINGS  # how the search of several trees spends its time
+
+    @property
+    def is_local(self) -> bool:
+        """Whether examples are looked for by local moves alone."""
+        return self.method in LOCAL_METHODS
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,11 @@ Verdict = tuple[int, np.ndarray | None, float]
 
 
 def keep_relations(asked: Asked, ask: Ask) -> Answers | None:
-    """Ask without relations between columns, and then about the rows whose examples break them."""
-    if isinstance(asked.reach, PricedReach) or asked.reach.relations is None:
+    """Ask without relations between columns, and then about the rows whose examples break them.
+
+    Local moves know nothing of relations, and drop examples that break them themselves.
+    """
+    if isinstance(asked.reach, PricedReach) or asked.reach.relations is None or asked.settings.is_local:
         return None
     answers = ask(asked._replace(reach=replace(asked.reach, relations=None)))
     if isinstance(asked.goal, Decide):

@@ -28,10 +28,11 @@ from hardwood.verification.two_classes import ask_for_two, merge_classes, pair_c
 def serve_targets(asked: Asked, ask: Ask) -> Answers | None:
     """Ask about the rows of each class whether they can be given a class that the attacker wants.
 
-    The search behind attack rules asks about boxes, and each of these is such a question itself.
+    The search behind attack rules asks about boxes, and each of these is such a question itself. Local moves go for any
+    class, and keep what is wanted.
     """
     reach, ensemble = asked.reach, asked.ensemble
-    if reach.targets is None or isinstance(asked.goal, Extreme):
+    if reach.targets is None or isinstance(asked.goal, Extreme) or asked.settings.is_local:
         return None
     if isinstance(reach, PricedReach) and ensemble.n_trees > 1:
         return None

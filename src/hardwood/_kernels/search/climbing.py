@@ -1,4 +1,7 @@
-"""A local search for adversarial examples: quick, and mostly right. What it misses the exact search finds."""
+"""The local search for adversarial examples: quick, and mostly right. What it misses the exact search finds.
+
+Decisions and distances begin with it (`decisions`, `distances`), and the heuristic attack is nothing else (`nearing`).
+"""
 
 import numpy as np
 
@@ -10,7 +13,7 @@ FROM_THE_ROW = np.bool_(True)  # of one type with what it stands in for: see com
 
 
 @inner
-def _move(model, search, axis, cell):
+def move(model, search, axis, cell):
     """Move the row to a cell; a category takes the place of the one before."""
     axes = search.axes
     n_features = model.features.shape[0]
@@ -106,7 +109,7 @@ def climb(model, search, total, target, share):
             return total
         promised, n_moved = total + axes[best_axis].move.gain, 1
         hoped = promised
-        _move(model, search, best_axis, axes[best_axis].move.cell)
+        move(model, search, best_axis, axes[best_axis].move.cell)
         if promised < target:
             n_moved, hoped = _move_along(model, search, best_axis, share, promised)
         is_measured = hoped < target
@@ -122,6 +125,72 @@ def climb(model, search, total, target, share):
         if not is_measured:
             total, _, _ = measure_moves(model, search, NEARBY)
     return total
+
+
+@inner
+def _price_move(model, search, axis, cell):
+    """What a move adds to the cost. Of categories, the row's own costs nothing, and all others the same."""
+    axes, cells = search.axes, search.cells
+    n_features = model.features.shape[0]
+    at = axes[axis].start
+    if axis < n_features:
+        return cells[at + cell].cost - cells[at + axes[axis].chosen].cost
+    if axes[axis].own == 1:
+        return -cells[at].cost
+    for j in range(n_features):
+        begin = n_features + model.features[j].category_start
+        if begin <= axis < begin + model.features[j].n_categories:
+            for other in range(begin, begin + model.features[j].n_categories):
+                if axes[other].own == 1 and axes[other].chosen == 1:
+                    return cells[axes[other].start].cost
+    return 0.0
+
+
+@inner
+def _find_bargain(model, search, total, spare):
+    """The cheapest move that is enough, or if there is none the one that gains most for its cost: (axis, cell).
+
+    Only moves that cost less than `spare` are made; (-1, 0) if there is none.
+    """
+    axes, cells, progress, question = search.axes, search.cells, search.progress[0], search.question[0]
+    n_features = model.features.shape[0]
+    best_axis, best_cell, best, best_suffices = np.int64(-1), np.int64(0), -np.inf, False
+    for i in range(progress.n_touched):
+        axis = np.int64(axes[i].touched)
+        low, high, at = axes[axis].low, axes[axis].high, axes[axis].start
+        running = 0.0
+        for cell in range(low, high + 1):
+            running += cells[np.uintp(at + cell)].gain
+            if running <= question.rounding or cell == axes[axis].chosen or (axis >= n_features and cell != 1):
+                continue
+            added = _price_move(model, search, axis, cell)
+            if not added < spare:
+                continue
+            suffices = total + running >= question.target
+            score = -added if suffices else (running / added if added > 0.0 else np.inf)
+            if suffices > best_suffices or (suffices == best_suffices and score > best):
+                best_axis, best_cell, best, best_suffices = axis, np.int64(cell), score, suffices
+    return best_axis, best_cell
+
+
+@inner
+def climb_for_less(model, search, budget):
+    """From the chosen cells go up to the target, by what gains most for its cost; whether that is within a budget.
+
+    Costs are those that add up.
+    """
+    target = search.question[0].target
+    total, _, _ = measure_moves(model, search, NEARBY)
+    while total < target:
+        axis, cell = _find_bargain(model, search, total, budget - add_costs(search, True))
+        if axis < 0:
+            return False
+        move(model, search, axis, cell)
+        before = total
+        total, _, _ = measure_moves(model, search, NEARBY)
+        if total <= before:
+            return False  # the gain was rounding
+    return add_costs(search, True) < budget
 
 
 @inner
@@ -146,4 +215,4 @@ def descend(model, search, target, additive):
                     best, best_axis, best_cell = saved, np.int64(axis), cell
         if best_axis < 0:
             return add_costs(search, additive)
-        _move(model, search, best_axis, best_cell)
+        move(model, search, best_axis, best_cell)

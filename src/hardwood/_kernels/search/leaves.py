@@ -111,6 +111,23 @@ def locate(model, x, low, high, allowed, axes):
 
 
 @inner
+def choose_point(model, x, axes):
+    """Choose the cells of a point."""
+    n_features = x.shape[0]
+    for j in range(n_features):
+        if axes[j].own == MISSING:
+            continue
+        if model.features[j].n_categories == 0:
+            axes[j].chosen = find_cell(model, j, x[j])
+            continue
+        for code in range(model.features[j].n_categories):
+            axis = n_features + model.features[j].category_start + code
+            axes[axis].chosen = x[j] == code
+            if x[j] == code:
+                axes[j].chosen = code
+
+
+@inner
 def list_active(axes):
     """List the axes of several cells, and choose the only one of the others; how many there are."""
     count = np.int64(0)

@@ -76,6 +76,22 @@ def limit_radius(model, task, row, radius, axes):
 
 
 @inner
+def measure_example(model, task, row):
+    """What the example of a row costs."""
+    x, example = task.x[row], task.example[row]
+    total = 0.0
+    for j in range(x.shape[0]):
+        if x[j] == example[j] or x[j] != x[j]:
+            continue
+        if task.norm == 0 or model.features[j].n_categories:
+            cost = _price_change(task, j)
+        else:
+            cost = _measure_cost(task, j, min(x[j], example[j]), max(x[j], example[j]))
+        total = max(total, cost) if task.norm == INFINITY_NORM else total + cost
+    return total
+
+
+@inner
 def set_costs(model, x, task, search):
     """Work out what it costs to move to each cell."""
     axes, cells = search.axes, search.cells
