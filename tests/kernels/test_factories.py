@@ -80,7 +80,7 @@ def package(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(package: Path, *modules: str) -> list[tuple[str, ...]]:
-    """Call the kernels of some modules in a process of its own: what they say, if they were stored, and symbols."""
+    """Call kernels in a process of its own: what they say, whether they were stored, and symbols."""
     folder = package.parent.parent
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
@@ -130,7 +130,7 @@ def test_an_edit_concerns_the_kernels_that_are_made_of_it(package: Path) -> None
 
 
 def test_a_captured_constant_counts(package: Path) -> None:
-    """Of a constant from a file that no kernel imports, code compiled for another one was taken for current."""
+    """With a constant from a file that no kernel imports, code for another one was taken for current."""
     factory = package / "factory.py"
     factory.write_text(factory.read_text().replace("is_doubled):", "_):\n    from hardwood.choice import is_doubled\n"))
     choice = package.parent / "choice.py"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numba import njit
@@ -158,12 +156,12 @@ def _compare(counts, ys, ws, sides, weights, target, sums, squared, events, gaps
         n = counts[case]
         y, w, side = ys[case, :n], ws[case, :n], sides[case, :n]
         target.target[:n] = y
-        if weights is not None:
+        if weights.shape[1] == 2:
             for k in range(n):
                 weights[k, 0] = np.int64(w[k] * 4.0)
                 weights[k, 1] = 1
         gain, signs[case] = _score(side, weights, target, sums, squared, events, order)
-        unit = 1.0 if weights is None else 0.25
+        unit = 0.25 if weights.shape[1] == 2 else 1.0
         if squared:
             mean = (w * y).sum() / w.sum()
             node = (w * (y - mean) ** 2).sum()
@@ -209,7 +207,7 @@ def test_move_and_leaf_values_meet(squared: bool, weighted: bool) -> None:
         first=np.empty(MOST_ROWS, dtype=np.int32),
         held=np.zeros((MOST_ROWS, 3), dtype=np.int64),
     )
-    weights: Any = np.empty((MOST_ROWS, 2), dtype=np.int64) if weighted else None
+    weights = np.empty((MOST_ROWS, 2) if weighted else (0, 1), dtype=np.int64)
     sums = np.zeros((MOST_ROWS + 1, 7), dtype=np.int64)
     gaps, signs = np.empty(len(counts)), np.empty(len(counts), dtype=np.int64)
     events = np.empty(2 * MOST_ROWS, dtype=np.uint32)

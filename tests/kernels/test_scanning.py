@@ -66,8 +66,7 @@ def test_scan_finds_the_best_of_all_thresholds(seed: int, n: int, sign: float, m
     choice = scanning.Choice(sign, GINI, min_leaf)
     by_id = np.empty(n + 6)
     by_id[(order & ID_MASK).astype(int)] = generator.integers(1, 4, n + 6)
-    for weight in (None, by_id):
-        weights = by_kind if weight is None else by_id[ids]
+    for weight, weights in ((np.empty(0), by_kind), (by_id, by_id[ids])):
         zero, one = weights * (label == 0), weights * (label == 1)
         totals = Totals(zero.sum(), one.sum(), rows.sum())
         gains = np.zeros(n)

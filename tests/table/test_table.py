@@ -464,5 +464,5 @@ def test_complex_numbers_are_not_repeated() -> None:
         with pytest.raises(ValueError, match="Complex data not supported") as error:
             Schema.from_table(table)
         assert len(str(error.value)) < 1000
-    with pytest.raises(ValueError, match="^y: expected numbers, got complex128; "):
+    with pytest.raises(ValueError, match=r"^y: expected numbers, got complex128; "):
         RobustTreeRegressor().fit(X.real, X[:, 0])

@@ -51,7 +51,7 @@ def prepare_samples(
         raise ValueError(f"X has {len(X)} rows; at most {MAX_ROWS} are supported.")
     stays = attacks & (rho < 1.0)  # classes whose rows are two samples: one that moves, and one that does not
     part = np.where(stays[:, None], [rho, 1.0 - rho], [1.0, 0.0])  # of a row: (class, kind)
-    weight = None
+    weight = np.empty(0)
     if problem.sample_weight is not None:
         row_weight = problem.row_weight
         weight = row_weight * part[class_index, 0]
@@ -105,7 +105,7 @@ class ExactGrower:
     def plant(self, class_index: np.ndarray, seed: int) -> None:
         """Make the root, which holds all samples."""
         samples, tree = self.samples, self.tree
-        if samples.weight is not None:
+        if len(samples.weight):
             of_sample = np.tile(class_index, len(samples.weight) // len(class_index))
             zero, one = np.bincount(of_sample, samples.weight, minlength=2)
         else:

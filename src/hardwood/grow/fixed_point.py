@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hardwood._kernels.compiling import frozen
 from hardwood.grow.exact_sums import add_up, read_sum
 
 # Sums in fixed point stay below this power of two.
 SUM_BITS = 61
+# What kernels are handed in place of the rows and weights of samples that are one row each: nothing is to be looked up.
+ROW_EACH = frozen(np.empty((0, 1), dtype=np.int64))
 
 
 class FixedUnits(NamedTuple):

@@ -17,7 +17,7 @@ from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood.grow.bins import Bins
 from hardwood.grow.coded_rows import CodedRows, draw_samples
 from hardwood.grow.exact import FIRST_CAPACITY, GAIN_SLACK
-from hardwood.grow.fixed_point import FixedUnits, choose_units, weigh_samples
+from hardwood.grow.fixed_point import ROW_EACH, FixedUnits, choose_units, weigh_samples
 from hardwood.grow.general_categories import Categories
 from hardwood.grow.limits import GrowOptions, make_limits
 from hardwood.grow.problem import Problem
@@ -38,7 +38,8 @@ class GrownNodes(NamedTuple):
 class Statistics(NamedTuple):
     """What samples of classes add to sums: rows and weight."""
 
-    of_samples: np.ndarray | None  # int64 (sample, 2); None where each is a row, and weighs what its class weighs
+    # int64 (sample, 2); (0, 1) where each sample is a row, and weighs what its class weighs
+    of_samples: np.ndarray
     units: Units
 
 
@@ -55,8 +56,7 @@ def grow_classes(
     group = np.concatenate([problem.class_index, problem.class_index[staying]])
     chosen = np.arange(len(group)) if drawn is None else draw_samples(drawn, staying, len(problem.class_index))
     samples = make_samples(coded.codes, group, statistics.of_samples, chosen)
-    of_chosen = None if statistics.of_samples is None else statistics.of_samples[chosen]
-    sums = sum_up(group[chosen], of_chosen, len(problem.classes))
+    sums = sum_up(group[chosen], take_statistics(statistics.of_samples, chosen), len(problem.classes))
     tree = make_root(sums, len(chosen), statistics.units, options.seed, categories.n_codes)
     limits = limit_growth(options, attacks, tree, statistics.units)
     columns = make_columns(bins, coded.reach, categories, len(problem.classes), options.monotonic)
@@ -77,7 +77,7 @@ def harvest_nodes(tree: Tree, units: Units) -> GrownNodes:
 def weigh_classes(problem: Problem, stays: np.ndarray, rho: float, drawn: np.ndarray | None = None) -> Statistics:
     """Return the rows and weights of samples: of every row, and then of the parts that stay."""
     if problem.sample_weight is None and not stays.any():
-        return Statistics(None, make_units(None, problem.class_weight))
+        return Statistics(ROW_EACH, make_units(None, problem.class_weight))
     row_weight = problem.row_weight
     units = choose_units(row_weight, drawn)
     fixed = weigh_samples(row_weight, np.flatnonzero(stays[problem.class_index]), rho, units)
@@ -101,17 +101,22 @@ def limit_growth(options: GrowOptions, attacks: np.ndarray, tree: Tree, units: U
     return limits._replace(min_gain=limits.min_gain * float(weigh_nodes(tree, units).sum()) * GAIN_SLACK)
 
 
-def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray | None, chosen: np.ndarray) -> Samples:
+def make_samples(codes: np.ndarray, group: np.ndarray, statistics: np.ndarray, chosen: np.ndarray) -> Samples:
     """Put the chosen samples in one node."""
     if len(codes) > general.ID_MASK:
         raise ValueError(f"X has {len(codes)} samples; at most {general.ID_MASK} are supported.")
     entries = group[chosen].astype(np.uint64) << GROUP_SHIFT | chosen.astype(np.uint64)
-    return Samples(frozen(codes), entries, np.empty_like(entries), statistics)
+    return Samples(frozen(codes), entries, np.empty_like(entries), frozen(statistics))
 
 
-def sum_up(group: np.ndarray, of_samples: np.ndarray | None, n_groups: int) -> np.ndarray:
+def take_statistics(of_samples: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the statistics of some samples."""
+    return of_samples if of_samples.shape[1] == 1 else of_samples[chosen]
+
+
+def sum_up(group: np.ndarray, of_samples: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the sums of the statistics of some samples (group, statistic)."""
-    if of_samples is None:
+    if of_samples.shape[1] == 1:
         return np.bincount(group, minlength=n_groups)[:, None]
     return np.stack([of_samples[group == k].sum(axis=0) for k in range(n_groups)])
 

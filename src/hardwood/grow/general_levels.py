@@ -24,6 +24,7 @@ from hardwood.grow.block_samples import SampleRule
 from hardwood.grow.blocks import Counts, Step
 from hardwood.grow.class_blocks import ClassBlock, check_size
 from hardwood.grow.coded_rows import CodePlan
+from hardwood.grow.fixed_point import ROW_EACH
 from hardwood.grow.general import (
     GrownNodes,
     enlarge,
@@ -45,7 +46,7 @@ class Segments(NamedTuple):
 
     entries: np.ndarray  # uint64, as in `general.Samples`
     bounds: np.ndarray  # int64: segment k is entries[bounds[k] : bounds[k + 1]]
-    statistics: np.ndarray | None  # as in `general.Samples`
+    statistics: np.ndarray  # as in `general.Samples`
     columns: BlockColumns
 
     def read(self, block: ClassBlock) -> Samples:
@@ -53,9 +54,9 @@ class Segments(NamedTuple):
         return _as_samples(block, frozen(self.entries), self.statistics)
 
 
-def _as_samples(block: ClassBlock, entries: np.ndarray, statistics: np.ndarray | None) -> Samples:
+def _as_samples(block: ClassBlock, entries: np.ndarray, statistics: np.ndarray) -> Samples:
     spill = np.empty(len(entries) if entries.flags.writeable else 0, dtype=np.uint64)
-    return Samples(frozen(block.codes), entries, spill, None if statistics is None else frozen(statistics))
+    return Samples(frozen(block.codes), entries, spill, frozen(statistics))
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,10 @@ class Plant(Step):
     def do(self, block: ClassBlock, state: np.ndarray | None) -> tuple[Segments, Counts]:
         """Leave a single segment; the state before it is the rows that are drawn, if a step has drawn them."""
         check_size(block, int(ID_MASK))
-        chosen, statistics = self.rule.choose(block, state), None
-        if chosen.fixed is not None:
-            statistics = np.column_stack([chosen.fixed.rows, chosen.fixed.weight])
-        entries = make_samples(block.codes, chosen.classes, None, chosen.numbers).entries
+        chosen = self.rule.choose(block, state)
+        fixed = chosen.fixed
+        statistics = ROW_EACH if fixed is None else np.column_stack([fixed.rows, fixed.weight])
+        entries = make_samples(block.codes, chosen.classes, statistics, chosen.numbers).entries
         segments = Segments(entries, np.array([0, len(entries)]), statistics, self.columns)
         cells = np.empty(_count_cells(self.columns, statistics), dtype=np.int64)
         general_levels.count(segments.read(block), _freeze(self.columns), cells)
@@ -92,8 +93,8 @@ class Tally(Step):
     def do(self, block: ClassBlock, state: Segments) -> tuple[Segments, Counts]:
         """Leave the segments as they are."""
         columns, n_groups = state.columns, self.takes.shape[1]
-        n_statistics = 1 if state.statistics is None else state.statistics.shape[1]
-        movable = np.zeros((len(self.splits), n_groups, columns.width, n_statistics), dtype=np.int64)
+        shape = (len(self.splits), n_groups, columns.width, state.statistics.shape[1])
+        movable = np.zeros(shape, dtype=np.int64)
         of_splits = map(frozen, (self.segments, self.splits, self.sides, self.takes))
         general_levels.tally_nodes(state.read(block), _freeze(columns), frozen(state.bounds), *of_splits, movable)
         return state, (movable,)
@@ -124,10 +125,10 @@ class Descend(Step):
         return state._replace(entries=entries, bounds=bounds), (cells,)
 
 
-def _count_cells(columns: BlockColumns, statistics: np.ndarray | None) -> int:
+def _count_cells(columns: BlockColumns, statistics: np.ndarray) -> int:
     """Return how many cells a histogram has."""
     n_columns, n_groups = int(columns.columns.max()) + 1, columns.blank.shape[1]
-    return n_columns * columns.width * n_groups * (1 if statistics is None else statistics.shape[1])
+    return n_columns * columns.width * n_groups * statistics.shape[1]
 
 
 def _freeze(columns: BlockColumns) -> BlockColumns:
@@ -181,9 +182,8 @@ class GeneralLevelTree:
     def search(self, nodes: np.ndarray, cells: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Find the best splits of nodes by their histograms, and say which are worth it."""
         is_worth = np.empty(len(nodes), dtype=bool)
-        statistics = None if self._rule.units is None else self._n_statistics
         general_levels.search(
-            nodes, cells, slots, statistics, self._columns, self._units, self.limits, self._tree, self._features,
+            nodes, cells, slots, self._columns, self._units, self.limits, self._tree, self._features,
             self._work, *self._special, is_worth,
         )  # fmt: skip
         return is_worth

@@ -38,7 +38,7 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
     tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
-    context = (samples, statistics.of_samples, frozen(classes), statistics.units, limits)
+    context = (samples, frozen(statistics.of_samples), frozen(classes), statistics.units, limits)
     while general_sweep.grow(*context, tree, work) == general.FULL:
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]

@@ -214,7 +214,7 @@ class GrownOnBins(NamedTuple):
 def grow_on_bins(
     coded: CodedNumbers,
     entries: np.ndarray,
-    weights: np.ndarray | None,
+    weights: np.ndarray,
     target: np.ndarray,
     units: Units,
     limits: Limits,
@@ -236,7 +236,7 @@ def grow_on_bins(
         sums=np.zeros(8, dtype=np.int64),
     )
     numbers = make_numbers(target)
-    root = plant(binned_numbers.NODE, len(entries), None if weights is None else weights[entries], units, seed)
+    root = plant(binned_numbers.NODE, len(entries), weights if weights.shape[1] == 1 else weights[entries], units, seed)
     root.nodes["parent"][0] = -1
     # Trees may be grown side by side, so each works on categories of its own.
     categories = None if coded.categories is None else _copy_scratch(coded.categories)

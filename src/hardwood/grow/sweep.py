@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow import sweep
 from hardwood._kernels.grow.nodes import LEAVES, NODES, Limits
 from hardwood._kernels.grow.numbers import END_BIT
 from hardwood._kernels.grow.orders import GROUP, ID_MASK, MAX_ROWS
 from hardwood.grow.bins import halve
 from hardwood.grow.exact import FIRST_CAPACITY
-from hardwood.grow.fixed_point import choose_units, fix_point
+from hardwood.grow.fixed_point import ROW_EACH, choose_units, fix_point
 from hardwood.grow.shifts import find_differences
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
@@ -52,17 +53,17 @@ def make_roster(target: np.ndarray, sample_weight: np.ndarray | None, rho: float
 
 def weigh_roster(
     roster: Roster, sample_weight: np.ndarray | None, drawn: np.ndarray | None = None
-) -> tuple[np.ndarray | None, sweep.Units]:
-    """Return what samples weigh and count as integers, None where each is a row of weight 1, and the units.
+) -> tuple[np.ndarray, sweep.Units]:
+    """Return what samples weigh and count as integers, ROW_EACH where each is a row of weight 1, and the units.
 
     drawn : samples, with repetitions, whose sums are to be exact; None: all, each once
     """
     if sample_weight is None and (roster.share == 1.0).all():
-        return None, sweep.Units(1.0, 1.0)
+        return ROW_EACH, sweep.Units(1.0, 1.0)
     units = choose_units(roster.weight, drawn)
     rows = np.rint(np.ldexp(roster.share, units.row_bits)).astype(np.int64)
     weight = fix_point(roster.weight, units.weight_bits)
-    return np.column_stack([weight, rows]), sweep.Units(units.weight, units.rows)
+    return frozen(np.column_stack([weight, rows])), sweep.Units(units.weight, units.rows)
 
 
 def sort_ends(X: np.ndarray, reach: Reach, roster: Roster, workers: Workers) -> sweep.SweepSamples:
@@ -136,7 +137,7 @@ def find_thresholds(nodes: np.ndarray, X: np.ndarray, reach: Reach, roster: Rost
 
 def grow_nodes(
     samples: sweep.SweepSamples,
-    weights: np.ndarray | None,
+    weights: np.ndarray,
     target: np.ndarray,
     units: sweep.Units,
     limits: Limits,
@@ -165,7 +166,7 @@ def make_numbers(target: np.ndarray) -> sweep.numbers.Numbers:
     )
 
 
-def plant(node: np.dtype, n_samples: int, weights: np.ndarray | None, units: sweep.Units, seed: int) -> sweep.SweepTree:
+def plant(node: np.dtype, n_samples: int, weights: np.ndarray, units: sweep.Units, seed: int) -> sweep.SweepTree:
     """Make a tree that is a root, which holds all samples."""
     tree = sweep.SweepTree(
         nodes=np.zeros(FIRST_CAPACITY, dtype=node),
@@ -174,7 +175,7 @@ def plant(node: np.dtype, n_samples: int, weights: np.ndarray | None, units: swe
     )
     root = tree.nodes[0]
     root["feature"] = root["left"] = -1
-    sums = (n_samples, n_samples) if weights is None else weights.sum(axis=0).tolist()
+    sums = (n_samples, n_samples) if weights.shape[1] == 1 else weights.sum(axis=0).tolist()
     root["end"], root["weight"], root["count"], root["seed"] = n_samples, sums[0], sums[1] * units.rows, seed
     tree.sizes[[NODES, LEAVES]] = 1
     return tree

@@ -64,7 +64,7 @@ def _weigh(samples, weight, order, attacks, here, feature, c, mass):
         stays = int64(sample >= n)
         code = int64(X[sample - n * stays, feature])
         at = class_index if attacks[class_index] and not stays else class_index + STAY
-        if weight is None:
+        if weight.shape[0] == 0:
             mass[code, at] += kinds.weight[2 * class_index + stays]
         else:
             mass[code, at] += weight[sample]

@@ -40,7 +40,7 @@ def make_tally() -> Tally:
 @inner
 def _weight_of(weight, sample):
     """1 where all of a class weigh the same."""
-    if weight is None:
+    if weight.shape[0] == 0:
         return 1.0
     return weight[sample]
 
@@ -145,7 +145,7 @@ def _scan(samples, order, feature, weights, here, limits, threat, tally, floor):
 @inner
 def _class_weights(weight, kinds):
     """What a row of either class weighs; 1 where the rows have weights of their own."""
-    if weight is None:
+    if weight.shape[0] == 0:
         return kinds.weight[0], kinds.weight[2]
     return 1.0, 1.0
 

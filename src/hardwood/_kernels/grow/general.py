@@ -71,10 +71,9 @@ class Samples(NamedTuple):
     codes: np.ndarray  # uint8 or uint16 (sample, column)
     entries: np.ndarray  # uint64: the samples, node by node, in the order of their numbers; the group in the upper half
     spill: np.ndarray  # uint64 per sample: scratch
-    # int64 (sample, statistic): rows, weight and what else a target wants, in fixed point. None where each sample is
-    # one row and nothing else counts: there is a single statistic then. Functions that look at it are handed it beside
-    # the samples: see `growing.Samples`.
-    statistics: np.ndarray | None
+    # int64 (sample, statistic): rows, weight and what else a target wants, in fixed point. Where each sample is one row
+    # and nothing else counts there is a single statistic, and nothing in it: (0, 1).
+    statistics: np.ndarray
 
 
 class Columns(NamedTuple):
@@ -157,14 +156,14 @@ def _add(codes, entries, start, end, n_groups, step, statistics, cells):
 
 
 @inner
-def fill(samples, statistics, start, end, n_groups, width, cells):
+def fill(samples, start, end, n_groups, width, cells):
     """Make the histogram of some samples."""
     for cell in range(cells.shape[0]):
         cells[cell] = 0
-    if statistics is None:
+    if samples.statistics.shape[1] == 1:
         _count(samples.codes, samples.entries, start, end, n_groups, n_groups * width, cells)
     else:
-        _add(samples.codes, samples.entries, start, end, n_groups, n_groups * width, statistics, cells)
+        _add(samples.codes, samples.entries, start, end, n_groups, n_groups * width, samples.statistics, cells)
 
 
 @part
@@ -311,13 +310,13 @@ def is_worth_it(bins, limits, here, takes, cells, n_statistics):
 
 
 @inner
-def tally(samples, statistics, bins, here, sides, takes, start, end, movable):
+def tally(samples, bins, here, sides, takes, start, end, movable):
     """Add up the movable samples of groups that a split divides, by the codes of their lower ends.
 
     start, end : where the node's samples are among the entries.
     movable : int64 (group, code, statistic): of groups that are not divided it stays as it is.
     """
-    codes, entries = samples.codes, samples.entries
+    codes, entries, statistics = samples.codes, samples.entries, samples.statistics
     lo, hi = uint64(bins.columns[here.feature, 0]), uint64(bins.columns[here.feature, 1])
     for group in range(takes.shape[0]):
         if takes[group] != 0 and takes[group] != EVERYBODY:
@@ -334,7 +333,7 @@ def tally(samples, statistics, bins, here, sides, takes, start, end, movable):
             and can_go_left(bins, here, sides, codes, sample, group, lo, hi)
         ):
             code = int64(codes[sample, lo])
-            if statistics is None:
+            if statistics.shape[1] == 1:
                 movable[group, code, 0] += 1
             else:
                 for s in range(movable.shape[2]):
@@ -443,13 +442,13 @@ def part_bounds(tree, units, monotonic, node, n_statistics):
 
 
 @inner
-def split(samples, statistics, bins, units, limits, tree, node, histograms):
+def split(samples, bins, units, limits, tree, node, histograms):
     """Split a frontier node: its children, their samples, and their histograms if one of them can be split again."""
     nodes, cells = tree.nodes, histograms.cells
     n_groups, n_statistics = tree.takes.shape[1], tree.sums.shape[1] // tree.takes.shape[1]
     here, sides, takes = nodes[node], tree.sides[node], tree.takes[node]
     if is_divided(takes):
-        tally(samples, statistics, bins, here, sides, takes, here.start, here.end, histograms.movable)
+        tally(samples, bins, here, sides, takes, here.start, here.end, histograms.movable)
     find_limits(takes, histograms.movable, histograms.limits, tree.left_sums[node])
     make_children(tree, units, node, n_statistics)
     part_bounds(tree, units, bins.monotonic, node, n_statistics)
@@ -459,10 +458,10 @@ def split(samples, statistics, bins, units, limits, tree, node, histograms):
         left.start, left.end, right.start, right.end = here.start, middle, middle, here.end
         smaller, larger = (left, right) if left.end - left.start <= right.end - right.start else (right, left)
         smaller.slot = take_slot(histograms)
-        fill(samples, statistics, smaller.start, smaller.end, n_groups, bins.width, cells[smaller.slot])
+        fill(samples, smaller.start, smaller.end, n_groups, bins.width, cells[smaller.slot])
         if here.slot < 0:  # the parent's was given up for want of memory
             larger.slot = take_slot(histograms)
-            fill(samples, statistics, larger.start, larger.end, n_groups, bins.width, cells[larger.slot])
+            fill(samples, larger.start, larger.end, n_groups, bins.width, cells[larger.slot])
         else:
             larger.slot = here.slot
             subtract(cells[larger.slot], cells[smaller.slot])

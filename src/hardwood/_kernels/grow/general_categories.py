@@ -15,7 +15,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, record_type
 from hardwood._kernels.grow.categories import BETTER, MAX_EXHAUSTIVE
-from hardwood._kernels.grow.general_ratings import divide, keep, obeys, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, keep, obeys, rate, weigh_cut
 
 # What a node remembers of a code, or of a category: whether a sample of it can go left or right; and whether the
 # category is on the left, and whether nobody can sit there.
@@ -116,11 +116,10 @@ def _measure(cells, bins, feature, partition, work):
 
 
 @inner
-def _try_set(cells, statistics, bins, feature, units, limits, here, n, base, is_fixed, best, partition, work):
+def _try_set(cells, bins, feature, units, limits, here, n, base, is_fixed, best, partition, work):
     """Rate the set at hand; what it gains if that is more than `best`, and both children are large enough; or -1."""
     _measure(cells, bins, feature, partition, work)
-    weigh_classes(work.lows, statistics, units, work.most)
-    weigh_classes(work.highs, statistics, units, work.least)
+    weigh_cut(units, work)
     score = rate(limits.criterion, work, n, base, best, is_fixed)
     if not score > best * BETTER or not obeys(bins.monotonic, feature, here, work, n):
         return -1.0
@@ -165,11 +164,11 @@ def _sort_by_share(cells, bins, feature, units, k, count, partition, work):
 
 
 @inner
-def _search(cells, statistics, bins, feature, units, limits, here, n, base, count, chooses, partition, work):
+def _search(cells, bins, feature, units, limits, here, n, base, count, chooses, partition, work):
     """Look for the best set; what it gains, 0 if there is none."""
     active = partition.active
     best, n_classes = 0.0, work.total.shape[0]
-    context = (cells, statistics, bins, feature, units, limits, here, n, base, not chooses)
+    context = (cells, bins, feature, units, limits, here, n, base, not chooses)
     if count <= MAX_EXHAUSTIVE:
         for code in range(1, int64(1) << (count - 1)):  # Gray code: one flip from set to set; the last stays right
             change, bit = code & -code, int64(0)
@@ -202,7 +201,7 @@ def _search(cells, statistics, bins, feature, units, limits, here, n, base, coun
 
 
 @inner
-def scan_categories(cells, statistics, bins, feature, units, limits, tree, node, n, base, partition, work):
+def scan_categories(cells, bins, feature, units, limits, tree, node, n, base, partition, work):
     """Look for a partition of a feature's categories that is better than the node's best split so far."""
     here, each, size = tree.nodes[node], partition.each, bins.n_categories[feature]
     count, chooses = _take_part(cells, bins, feature, tree, node, work.lows.shape[0], partition)
@@ -211,14 +210,13 @@ def scan_categories(cells, statistics, bins, feature, units, limits, tree, node,
     for b in range(size):
         each[b].best = 0
     work.answer[0], work.answer[1] = 0.5, 0.0
-    best = _search(cells, statistics, bins, feature, units, limits, here, n, base, count, chooses, partition, work)
+    best = _search(cells, bins, feature, units, limits, here, n, base, count, chooses, partition, work)
     work.answer[0], work.answer[1] = 0.5, 0.0
     if not best > here.gain:
         return
     _clear(bins, feature, partition, int64(1))
     _measure(cells, bins, feature, partition, work)
-    weigh_classes(work.lows, statistics, units, work.most)
-    weigh_classes(work.highs, statistics, units, work.least)
+    weigh_cut(units, work)
     rate(limits.criterion, work, n, base, 0.0, not chooses)
     n_statistics = work.lows.shape[0] // work.total.shape[0]
     divide(units, work, n_statistics)

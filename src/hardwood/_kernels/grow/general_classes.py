@@ -26,12 +26,12 @@ from hardwood._kernels.grow.general import (
 )
 from hardwood._kernels.grow.general_categories import scan_categories
 from hardwood._kernels.grow.general_missing import holds_missing, scan_hidden
-from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_classes, weigh_node
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
 
 
 @part
-def _advance(cells, statistics, low, high, units, work):
+def _advance(cells, low, high, units, work):
     """Go on to the next cut; whether a sample's end lies in the bin that was passed. `low`, `high`: its first cells."""
     lows, highs = work.lows, work.highs
     held = int64(0)
@@ -40,13 +40,13 @@ def _advance(cells, statistics, low, high, units, work):
         lows[at] += cells[low + at]
         highs[at] += cells[high + at]
     if held != 0:
-        weigh_classes(lows, statistics, units, work.most)
-        weigh_classes(highs, statistics, units, work.least)
+        weigh_classes(lows, units, work.most)  # pasted in: every cut comes along here
+        weigh_classes(highs, units, work.least)
     return held != 0
 
 
 @part
-def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sums, n, base, work):
+def _scan(cells, bins, feature, units, limits, here, takes, left_sums, n, base, work):
     """Look for a cut of one feature that is better than the node's best so far."""
     n_statistics, width = work.lows.shape[0] // takes.shape[0], bins.width
     low, high = bins.columns[feature, 0] * width, bins.columns[feature, 1] * width
@@ -54,7 +54,7 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
     for at in range(step):
         work.lows[at] = work.highs[at] = 0
     for code in range(bins.n_thresholds[feature]):
-        if not _advance(cells, statistics, (low + code) * step, (high + code) * step, units, work):
+        if not _advance(cells, (low + code) * step, (high + code) * step, units, work):
             continue
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
@@ -70,16 +70,13 @@ def _scan(cells, statistics, bins, feature, units, limits, here, takes, left_sum
 
 
 @inner
-def find_split(cells, statistics, bins, units, limits, tree, node, features, work, partition, hidden):
+def find_split(cells, bins, units, limits, tree, node, features, work, partition, hidden):
     """Find a node's best split by its histogram; what `grow` is handed says what the others are.
 
-    statistics : None if there is a single one; or anything else.
     features : scratch.
     """
     here, total = tree.nodes[node], work.total
-    n, base = weigh_classes(tree.sums[node], statistics, units, total), 0.0
-    for k in range(total.shape[0]):
-        base += total[k] * total[k] / n
+    n, base = weigh_node(tree.sums[node], units, total)
     work.answer[0], work.answer[1] = 0.5, 0.0
     here.feature, here.gain, here.missing = -1, 0.0, -1
     draw_features(here.seed, limits.max_features, features)
@@ -89,20 +86,16 @@ def find_split(cells, statistics, bins, units, limits, tree, node, features, wor
         feature = features[k]
         if partition is not None:  # noqa: SIM102, numba prunes what is tested alone
             if bins.n_categories[feature] > 0:
-                scan_categories(cells, statistics, bins, feature, units, limits, tree, node, n, base, partition, work)
+                scan_categories(cells, bins, feature, units, limits, tree, node, n, base, partition, work)
                 continue
         if hidden is not None:  # noqa: SIM102
             if hides(bins, feature, total.shape[0]) or holds_missing(cells, bins, feature, work.lows.shape[0]):
                 can_miss, first, last = find_span(tree, node, feature, bins.n_thresholds[feature])
                 span = (first, last)
                 for missing in range(0 if can_miss else -1, 2 if can_miss else 0):
-                    scan_hidden(
-                        cells, statistics, bins, feature, units, limits, tree, node, span, missing, n, base, work
-                    )
+                    scan_hidden(cells, bins, feature, units, limits, tree, node, span, missing, n, base, work)
                 continue
-        _scan(
-            cells, statistics, bins, feature, units, limits, here, tree.takes[node], tree.left_sums[node], n, base, work
-        )
+        _scan(cells, bins, feature, units, limits, here, tree.takes[node], tree.left_sums[node], n, base, work)
 
 
 @kernel(about="the grower of trees of many classes", seconds=5.0)
@@ -112,12 +105,12 @@ def grow(samples, bins, units, limits, tree, histograms, work, partition, hidden
     partition : scratch for categories, see general_categories.py; None if there are none: nothing is compiled for them.
     hidden : None if no value is missing or can be blanked; or anything else.
     """
-    nodes, sizes, statistics = tree.nodes, tree.sizes, samples.statistics
+    nodes, sizes = tree.nodes, tree.sizes
     n_classes, n_statistics = work.total.shape[0], work.lows.shape[0] // work.total.shape[0]
     if sizes[EVALUATED] == 0:
         root = nodes[0]
         root.slot = take_slot(histograms)
-        fill(samples, statistics, root.start, root.end, n_classes, bins.width, histograms.cells[root.slot])
+        fill(samples, root.start, root.end, n_classes, bins.width, histograms.cells[root.slot])
     while True:
         while sizes[EVALUATED] < sizes[NODES]:
             node = sizes[EVALUATED]
@@ -125,7 +118,7 @@ def grow(samples, bins, units, limits, tree, histograms, work, partition, hidden
             here = nodes[node]
             if is_open(here, limits):
                 cells, features = histograms.cells[here.slot], histograms.features
-                find_split(cells, statistics, bins, units, limits, tree, node, features, work, partition, hidden)
+                find_split(cells, bins, units, limits, tree, node, features, work, partition, hidden)
                 if is_worth_it(bins, limits, here, tree.takes[node], cells, n_statistics):
                     push(tree, limits.best_first, node)
                     if histograms.free[0] >= 2:  # enough for the children of whichever node is split next
@@ -135,4 +128,4 @@ def grow(samples, bins, units, limits, tree, histograms, work, partition, hidden
             return DONE
         if sizes[NODES] + 2 > nodes.shape[0]:
             return FULL
-        split(samples, statistics, bins, units, limits, tree, pop(tree, limits.best_first), histograms)
+        split(samples, bins, units, limits, tree, pop(tree, limits.best_first), histograms)

@@ -43,7 +43,7 @@ class BlockColumns(NamedTuple):
 @kernel(about="the histogram of a block of rows", seconds=0.3)
 def count(samples, columns, cells):
     """Count the histogram of all samples."""
-    fill(samples, samples.statistics, int64(0), samples.entries.shape[0], columns.blank.shape[1], columns.width, cells)
+    fill(samples, int64(0), samples.entries.shape[0], columns.blank.shape[1], columns.width, cells)
 
 
 @kernel(about="sums over movable rows of a block", seconds=0.6)
@@ -51,7 +51,7 @@ def tally_nodes(samples, columns, bounds, segments, splits, sides, takes, movabl
     """Add up the movable samples of nodes that are split; `segments` says where their samples are."""
     for k in range(segments.shape[0]):
         start, end = bounds[segments[k]], bounds[segments[k] + 1]
-        tally(samples, samples.statistics, columns, splits[k], sides[k], takes[k], start, end, movable[k])
+        tally(samples, columns, splits[k], sides[k], takes[k], start, end, movable[k])
 
 
 @kernel(about="the way of a block's rows down a tree", seconds=0.8)
@@ -84,7 +84,7 @@ def descend(entries, bounds, samples, columns, splits, sides, limits, moves, new
         for right in range(2):
             first, last = (middle, end) if right else (start, middle)
             if moves.made[at] & (RIGHT if right else LEFT):
-                fill(samples, samples.statistics, first, last, n_groups, columns.width, cells[n_made])
+                fill(samples, first, last, n_groups, columns.width, cells[n_made])
                 n_made += 1
         write = start
         for right in range(2):
@@ -113,14 +113,13 @@ def complete_splits(units, monotonic, tree, nodes, tallied, movable, limits):
 
 
 @kernel(about="the grower of trees of many classes, level by level", seconds=5.0)
-def search(nodes, cells, slots, statistics, bins, units, limits, tree, features, work, partition, hidden, is_worth):
+def search(nodes, cells, slots, bins, units, limits, tree, features, work, partition, hidden, is_worth):
     """Find the best splits of nodes by their histograms; the others are as `general_classes.grow` takes them.
 
-    statistics : None if there is a single one; or anything else
     is_worth : bool per node, written: whether its split is worth it
     """
     n_statistics = work.lows.shape[0] // work.total.shape[0]
     for k in range(nodes.shape[0]):
         node, own = nodes[k], cells[slots[k]]
-        find_split(own, statistics, bins, units, limits, tree, node, features, work, partition, hidden)
+        find_split(own, bins, units, limits, tree, node, features, work, partition, hidden)
         is_worth[k] = is_worth_it(bins, limits, tree.nodes[node], tree.takes[node], own, n_statistics)

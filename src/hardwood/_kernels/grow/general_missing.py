@@ -9,7 +9,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner
 from hardwood._kernels.grow.general import hides
-from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_classes
+from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_cut
 
 
 @inner
@@ -79,7 +79,7 @@ def _part_missing(cells, bins, feature, span, sums, work):
 
 
 @inner
-def scan_hidden(cells, statistics, bins, feature, units, limits, tree, node, span, missing, n, base, work):
+def scan_hidden(cells, bins, feature, units, limits, tree, node, span, missing, n, base, work):
     """Look for a better cut of a feature of which values are missing, or can be: they go to the side `missing`."""
     here, takes, left_sums = tree.nodes[node], tree.takes[node], tree.left_sums[node]
     n_groups, step, width = takes.shape[0], work.lows.shape[0], bins.width
@@ -98,8 +98,7 @@ def scan_hidden(cells, statistics, bins, feature, units, limits, tree, node, spa
             _part_missing(cells, bins, feature, span, tree.sums[node], work)
         else:
             continue
-        weigh_classes(work.lows, statistics, units, work.most)
-        weigh_classes(work.highs, statistics, units, work.least)
+        weigh_cut(units, work)
         score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
             continue

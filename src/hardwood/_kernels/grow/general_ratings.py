@@ -30,14 +30,34 @@ class Work(NamedTuple):
     takes: np.ndarray  # int64: what goes left of those that are movable, as in `general.Tree`
 
 
+@part
+def weigh_classes(sums, units, weights):
+    """Write what each class weighs: its rows, or its weight where it has one beside them."""
+    if sums.shape[0] == weights.shape[0]:
+        for k in range(weights.shape[0]):
+            weights[k] = sums[k] * units.weight[k]
+    else:
+        for k in range(weights.shape[0]):
+            weights[k] = sums[2 * k + 1] * units.weight[k]
+
+
 @inner
-def weigh_classes(sums, statistics, units, weights):
-    """Write what each class weighs; the sum."""
-    n = 0.0
+def weigh_cut(units, work):
+    """Write what each class weighs that can be left of a cut, and that surely is."""
+    weigh_classes(work.lows, units, work.most)
+    weigh_classes(work.highs, units, work.least)
+
+
+@inner
+def weigh_node(sums, units, weights):
+    """Write what each class of a node weighs: (what all weigh, the sum of the squares by that)."""
+    weigh_classes(sums, units, weights)
+    n, purity = 0.0, 0.0
     for k in range(weights.shape[0]):
-        weights[k] = (sums[k] if statistics is None else sums[2 * k + 1]) * units.weight[k]
         n += weights[k]
-    return n
+    for k in range(weights.shape[0]):
+        purity += weights[k] * weights[k] / n
+    return n, purity
 
 
 @inner

@@ -27,7 +27,7 @@ from hardwood._kernels.grow.general_ratings import (
     is_poor,
     keep,
     rate,
-    weigh_classes,
+    weigh_node,
 )
 from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
 from hardwood._kernels.grow.numbers import END_BIT
@@ -72,7 +72,7 @@ def _set_scale(criterion, n, work):
 @part
 def _pass_event(is_lower, is_upper, sample, k, statistics, units, work):
     """Take note of an end of a sample's reach: it can be left of what follows, or it surely is, or both."""
-    if statistics is None:
+    if statistics.shape[1] == 1:
         work.lows[k] += is_lower
         work.highs[k] += is_upper
         work.most[k], work.least[k] = work.lows[k] * units.weight[k], work.highs[k] * units.weight[k]
@@ -148,9 +148,7 @@ def _settle(samples, classes, limits, tree, node):
 def _find_split(samples, statistics, classes, units, limits, tree, node, work):
     """Find a node's best split."""
     here, features, total = tree.nodes[node], samples.features, work.total
-    n, purity = weigh_classes(tree.sums[node], statistics, units, total), 0.0
-    for k in range(total.shape[0]):
-        purity += total[k] * total[k] / n
+    n, purity = weigh_node(tree.sums[node], units, total)
     unit, base = _set_scale(limits.criterion, n, work)
     work.answer[0], work.answer[1] = 0.5, 0.0
     here.feature, here.gain = -1, 0.0
@@ -185,7 +183,7 @@ def _send_some(samples, statistics, classes, begin, first_right, k, wanted, left
         while last < first_right and (last == i or not events[last] & GROUP):
             sample = events[last] & ID_MASK
             if not events[last] >> END_BIT and int64(classes[uint64(sample)]) == k and _is_right(side, sample):
-                if statistics is None:
+                if statistics.shape[1] == 1:
                     weight += 1
                 else:
                     weight += statistics[uint64(sample), 1]
@@ -197,7 +195,7 @@ def _send_some(samples, statistics, classes, begin, first_right, k, wanted, left
             sample = events[j] & ID_MASK
             if not events[j] >> END_BIT and int64(classes[uint64(sample)]) == k and _is_right(side, sample):
                 _mark(side, sample, False)
-                if statistics is None:
+                if statistics.shape[1] == 1:
                     left_sums[k] += 1
                 else:
                     left_sums[2 * k] += statistics[uint64(sample), 0]

@@ -26,9 +26,7 @@ class Samples(NamedTuple):
 
     X: np.ndarray
     orders: np.ndarray  # uint32 (slot, sample), see orders.py
-    # float64 per id; None where class and kind say it all. Numba compiles for either, and leaves out what cannot be
-    # done with None only where it is an argument: so functions that look at it are handed it beside the samples.
-    weight: np.ndarray | None
+    weight: np.ndarray  # float64 per id; empty where class and kind say it all
     kinds: Kinds
     side: np.ndarray  # uint32, a bit per id: scratch, which child a sample goes to; small enough to stay in cache
 
@@ -104,12 +102,13 @@ def _settle(samples, shifts, limits, tree, node):
 
 
 @inner
-def _send(samples, weight, slot, tree, node, tally):
+def _send(samples, slot, tree, node, tally):
     """Mark which child every sample of a node goes to and add up the children's weights; how many go left."""
     X, orders, side = samples.X, samples.orders, samples.side
     nodes, sides = tree.nodes, tree.sides
     here = nodes[node]
     n, first_right, feature = X.shape[0], here.first_right, here.feature
+    weight, is_weighted = samples.weight, samples.weight.shape[0] > 0
     for cell in range(tally.shape[0]):
         tally[cell] = 0.0
     n_left = 0
@@ -127,14 +126,14 @@ def _send(samples, weight, slot, tree, node, tally):
         n_left += 1 - right
         cell = 4 * right + 2 * class_index + kind
         tally[cell] += 1.0
-        if weight is not None:
+        if is_weighted:
             tally[cell + 8] += weight[sample]
     for right in range(2):
         child = nodes[here.left + right]
         child.count = 0.0
         for k in range(4):
             cell = 4 * right + k
-            if weight is None:
+            if not is_weighted:
                 tally[cell + 8] = tally[cell] * samples.kinds.weight[k]
             child.count += tally[cell] * samples.kinds.rows[k]
         child.zero = tally[4 * right + 8] + tally[4 * right + 9]
@@ -150,7 +149,7 @@ def _split(samples, shifts, limits, tree, node, tally):
     here.left = sizes[NODES]
     sizes[NODES] += 2
     sizes[LEAVES] += 1
-    n_left = _send(samples, samples.weight, shifts.slots[here.feature, here.orientation], tree, node, tally)
+    n_left = _send(samples, shifts.slots[here.feature, here.orientation], tree, node, tally)
     for right in range(2):
         child = nodes[here.left + right]
         child.feature = -1

@@ -85,8 +85,8 @@ class Found(NamedTuple):
 
 @inner
 def weigh(weights, sample):
-    """Weight and rows of a sample."""
-    if weights is None:
+    """Weight and rows of a sample; (0, 1) numbers say that each is one row."""
+    if weights.shape[1] == 1:
         return int64(1), int64(1)
     return weights[sample, 0], weights[sample, 1]
 

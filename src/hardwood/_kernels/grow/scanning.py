@@ -159,14 +159,14 @@ def _scan_weights(order, start, end, weight, kinds, totals, choice, floor):
 
 @inner
 def scan(order, start, end, weight, kinds, totals, choice, floor, counts, bounds):
-    """Best threshold of a node's samples on one order, which weigh what `weight` says, or `kinds` if it is None.
+    """Best threshold of a node's samples on one order, which weigh what `weight` says, or `kinds` if it is empty.
 
     Returns (gain, index of the first sample on the right); the index is -1 where no threshold gains more than `floor`.
 
     Counting in integers keeps every sum exact, whatever the order of the rows. A large node is counted block by block
     first, and only the blocks that may hold a better threshold than the best known are looked into.
     """
-    if weight is not None:
+    if weight.shape[0] > 0:
         return _scan_weights(order, start, end, weight, kinds, totals, choice, floor)
     last = end - 1
     n_blocks = (last - start + BLOCK - 1) >> BLOCK_BITS

@@ -209,7 +209,7 @@ def _split(samples, weights, target, units, limits, tree, node):
 def grow(samples, weights, target, fenwick, units, limits, tree):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
 
-    `weights` are int64 (sample, 2), weight and rows in fixed point, or None where each is a row. `fenwick` is None for
+    `weights` are int64 (sample, 2), weight and rows in fixed point; (0, 1) where each is a row. `fenwick` is None for
     squared error, and for absolute error not.
     """
     nodes, sizes = tree.nodes, tree.sizes
