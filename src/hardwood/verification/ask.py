@@ -152,7 +152,7 @@ def _check_examples(asked: Asked, answers: Answers) -> Answers:
     if len(found):
         wrong = find_wrong(asked.select(found), answers.example[found], ensemble.choose(given))
         if wrong.any():
-            answers = withdraw(answers, found[wrong])
+            answers = withdraw(asked, answers, found[wrong])
             found, given = found[~wrong], given[~wrong]
     if isinstance(asked.goal, Nearest):
         return answers._replace(lower=np.minimum(np.maximum(answers.lower, 0.0), answers.upper))
@@ -170,7 +170,7 @@ def _check_extremes(asked: Asked, answers: Answers) -> Answers:
     assert isinstance(goal, Extreme)
     wrong = np.flatnonzero(~asked.reach.contains(matrix, example, asked.class_index))
     if len(wrong):
-        answers = withdraw(answers, wrong)
+        answers = withdraw(asked, answers, wrong)
         example[wrong] = matrix[wrong]
     reached = asked.ensemble.output(example)[:, 0].astype(np.float64)
     if goal.sign == 1:

@@ -17,37 +17,37 @@ class Clock:
 
     def __init__(self, seconds: float, n_rows: int = 1) -> None:
         self._limit = np.full(n_rows, seconds)  # what is spent of a row's time is no more
-        self._rows = np.arange(n_rows)  # the positions of these rows in the arrays that all views share
+        self.rows = np.arange(n_rows)  # the positions of these rows in the question, and in arrays that all views share
         self._spent = np.zeros(n_rows)
         self._since = np.full(n_rows, np.nan)  # when the work on a row began; NaN while there is none
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def select(self, rows: Any) -> "Clock":
         """Return the clock of some of the rows; a row may be there several times."""
-        return self._view(self._limit[rows], self._rows[rows])
+        return self._view(self._limit[rows], self.rows[rows])
 
     def share(self, part: float) -> "Clock":
         """Return a clock that gives each row a part of the time that it has left."""
         if np.isinf(self._limit).all():
             return self
-        since = self._since[self._rows]
-        spent = self._spent[self._rows] + np.where(np.isnan(since), 0.0, time.monotonic() - since)
-        return self._view(spent + part * np.maximum(self._limit - spent, 0.0), self._rows)
+        since = self._since[self.rows]
+        spent = self._spent[self.rows] + np.where(np.isnan(since), 0.0, time.monotonic() - since)
+        return self._view(spent + part * np.maximum(self._limit - spent, 0.0), self.rows)
 
     def stop(self) -> "Clock":
         """Return a clock of the same rows without any time left."""
-        return self._view(np.zeros(len(self)), self._rows)
+        return self._view(np.zeros(len(self)), self.rows)
 
     def _view(self, limit: np.ndarray, rows: np.ndarray) -> "Clock":
         view = object.__new__(Clock)
-        view._limit, view._rows, view._spent, view._since = limit, rows, self._spent, self._since
+        view._limit, view.rows, view._spent, view._since = limit, rows, self._spent, self._since
         return view
 
     def left(self, row: int = 0) -> float:
         """Return how many seconds a row has left; 0 if its time is over."""
-        limit, at = float(self._limit[row]), self._rows[row]
+        limit, at = float(self._limit[row]), self.rows[row]
         if limit == np.inf:
             return limit
         since = float(self._since[at])
@@ -60,7 +60,7 @@ class Clock:
 
     def begin(self, row: int = 0) -> bool:
         """Let a row's time run; whether it did not do so already, in which case somebody else ends it."""
-        at = self._rows[row]
+        at = self.rows[row]
         is_first = bool(np.isnan(self._since[at]))
         if is_first:
             self._since[at] = time.monotonic()
@@ -68,7 +68,7 @@ class Clock:
 
     def end(self, row: int = 0) -> None:
         """Let a row's time stand still."""
-        at = self._rows[row]
+        at = self.rows[row]
         self._spent[at] += time.monotonic() - self._since[at]
         self._since[at] = np.nan
 

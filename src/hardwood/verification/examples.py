@@ -24,12 +24,13 @@ def find_wrong(asked: Asked, examples: np.ndarray, given: np.ndarray) -> np.ndar
     return ~(lost & asked.reach.contains(asked.matrix, examples, asked.class_index))
 
 
-def withdraw(answers: Answers, rows: np.ndarray) -> Answers:
+def withdraw(asked: Asked, answers: Answers, rows: np.ndarray) -> Answers:
     """Take back what is said of rows whose examples are none: a fault of ours, for which others need not suffer."""
     if len(rows):
         warnings.warn(
             f"{len(rows)} adversarial example{'s' * (len(rows) > 1)} failed the check that each is held to, the first "
-            f"in row {rows[0]}: the answer there is unknown; please report this with the model and the row",
+            f"in row {asked.clock.rows[rows[0]]}: the answer there is unknown; please report this with the model and "
+            "the row",
             RuntimeWarning,
             stacklevel=2,
         )
