@@ -17,7 +17,7 @@ from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import delay_parts
 from hardwood.grow.blocks import merge_all
 from hardwood.rows.columns import ColumnSummary, summarize_columns
-from hardwood.rows.parts import Part, ReadRows, Rows, finish_rows, place_categories, read_part, say_where
+from hardwood.rows.parts import Part, ReadRows, finish_rows, place_categories, read_part, say_where
 from hardwood.rows.refusals import refuse_measured, refuse_parameters
 from hardwood.rows.request import Request
 from hardwood.rows.sampling import SAMPLE_ROWS, Sample, hash_rows
@@ -26,14 +26,10 @@ from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
+# Codes rows: a task with their targets and weights, the rows, and where in the table they are.
+Coder = Callable[[Task, list[np.ndarray], tuple[tuple[int, int], ...]], Any]
+
 MOST_HASH = int(np.iinfo(np.uint64).max)
-
-
-class NumberedRows(NamedTuple):
-    """Rows of a partition in the terms of the whole table, and where they are in it."""
-
-    rows: Rows
-    start: int  # the number of the first among all rows of the table that weigh something
 
 
 class ReadPart(NamedTuple):
@@ -117,7 +113,7 @@ class PartitionSource:
         chosen = chosen[np.argsort(drawn.numbers[chosen])]
         return Sample(drawn.X[chosen], drawn.class_index[chosen], columns.is_missing, columns.farthest)
 
-    def code(self, task: Task, code: Callable[[list[NumberedRows]], Any]) -> list[Any]:
+    def code(self, task: Task, code: Coder) -> list[Any]:
         """Have the rows of every block coded, and return the handles of what comes out."""
         return self._map(_code, task, self._number_rows(), code, name="hardwood-code")
 
@@ -197,15 +193,21 @@ def _merge_found(parts: list[Found | None]) -> Found | None:
     return merged
 
 
-def _code(block: list[ReadPart], task: Task, starts: dict[int, int], code: Callable[[list[NumberedRows]], Any]) -> Any:
+def _code(block: list[ReadPart], task: Task, starts: dict[int, int], code: Coder) -> Any:
     """Code the rows of a block, once they are found to be what the threat says exists."""
-    numbered = []
+    rows, pieces = [], []
     for part, read in block:
         read = read._replace(X=place_categories(read.X, read.schema, task.schema), schema=task.schema)
         with say_where(part):
             task.threat.settle(read.X, read.X, task.schema)  # checks the rows
-        numbered.append(NumberedRows(finish_rows(read, task), starts[part.number]))
-    return code(numbered)
+        rows.append(finish_rows(read, task))
+        pieces.append((starts[part.number], len(rows[-1].X)))
+    target = np.concatenate([task.target, *(each.target for each in rows)])
+    weight = None
+    if task.sample_weight is not None:
+        weight = np.concatenate([task.sample_weight, *(each.sample_weight for each in rows)])
+    own = replace(task, target=target, sample_weight=weight)
+    return code(own, [each.X for each in rows if len(each.X)], tuple(pieces))
 
 
 class DrawnRows(NamedTuple):

@@ -153,7 +153,7 @@ class StreamSource:
         return self.task
 
     def make_sample(self, task: Task) -> Sample:
-        """Return the rows that were drawn in the first pass."""
+        """Return the rows that were drawn in the first pass; no category in them means anything."""
         numbers, rows = self._sampler.finish()
         return Sample(
             rows.astype(np.float64, copy=False),
