@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import ThreatModel, stream
-from hardwood.rows.columns import summarize_columns
 from hardwood.rows.parts import Part, finish_rows, place_categories, read_part
 from hardwood.rows.request import Request
 from hardwood.rows.sources import StreamSource, TableSource, read_task
-from hardwood.rows.summary import summarize_target
+from hardwood.rows.summary import summarize_part, summarize_target
 from hardwood.rows.task import Task
 from hardwood.table import Schema
 
@@ -100,14 +99,11 @@ def test_parts_are_merged_in_any_order(case: tuple[int, int, bool, str], order: 
     expected = read_task(TableSource(frame, y, own), request)
     parts = cut(frame, y, own, cuts)
     read = [read_part(part, request) for part in parts]
-    columns = [summarize_columns(p.X, r.X, r.kept, r.schema) for p, r in zip(parts, read, strict=True)]
-    targets = [summarize_target(p, r) for p, r in zip(parts, read, strict=True)]
-    merged = reduce(lambda mine, theirs: mine.merge(theirs), [columns[k] for k in order])
-    assert merged.schema == Schema.from_table(frame, accepts_missing=True)
-    assert merged.any_missing == frame["x"].isna().any()
-    task = reduce(lambda mine, theirs: mine.merge(theirs), [targets[k] for k in order]).make_task(
-        request, expected.schema, expected.threat
-    )
+    seen = [summarize_part(part, each) for part, each in zip(parts, read, strict=True)]
+    merged = reduce(lambda mine, theirs: mine.merge(theirs), [seen[k] for k in order])
+    assert merged.columns.schema == Schema.from_table(frame, accepts_missing=True)
+    assert merged.columns.any_missing == frame["x"].isna().any()
+    task = merged.targets.make_task(request, expected.schema, expected.threat)
     rows = [finish_rows(each, task) for each in read]
     np.testing.assert_array_equal(np.concatenate([each.X for each in rows]), expected.X)
     for name in ("target", "sample_weight"):

@@ -16,12 +16,11 @@ import numpy as np
 from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import delay_parts
 from hardwood.grow.blocks import merge_all
-from hardwood.rows.columns import ColumnSummary, summarize_columns
 from hardwood.rows.parts import Part, ReadRows, finish_rows, place_categories, read_part, say_where
 from hardwood.rows.refusals import refuse_measured, refuse_parameters
 from hardwood.rows.request import Request
 from hardwood.rows.sampling import SAMPLE_ROWS, Sample, hash_rows
-from hardwood.rows.summary import Summary, TargetSummary, summarize_target
+from hardwood.rows.summary import PartSummary, Summary, summarize_part
 from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
@@ -43,15 +42,13 @@ class Found(NamedTuple):
     """What is known of some partitions."""
 
     first: int  # of the partitions
-    columns: ColumnSummary
-    targets: TargetSummary
+    seen: PartSummary
     n_kept: dict[int, int]  # how many rows of each partition weigh something
 
     def merge(self, other: "Found") -> "Found":
         """Return what is known of the partitions of both."""
         mine, theirs = (self, other) if self.first < other.first else (other, self)
-        columns, targets = mine.columns.merge(theirs.columns), mine.targets.merge(theirs.targets)
-        return Found(mine.first, columns, targets, mine.n_kept | theirs.n_kept)
+        return Found(mine.first, mine.seen.merge(theirs.seen), mine.n_kept | theirs.n_kept)
 
 
 class PartitionSource:
@@ -75,7 +72,7 @@ class PartitionSource:
     @property
     def n_kept(self) -> np.ndarray:
         """How many rows of each class weigh something; of all where there are no classes."""
-        return self._found.targets.n_kept
+        return self._found.seen.targets.n_kept
 
     def look(self, request: Request) -> Summary:
         """Read all partitions, and say what has to be known of them; see `Source`."""
@@ -87,11 +84,11 @@ class PartitionSource:
         if found is None:
             raise ValueError("X has no rows")
         self._found = found
-        return Summary(found.columns.schema, found.columns.any_missing, found.targets)
+        return found.seen.sum_up()
 
     def settle(self, threat: ThreatModel, schema: Schema) -> ThreatModel:
         """Settle a threat that leaves nothing to values; rows are checked where they are coded."""
-        return self._found.columns.settle(threat, schema)
+        return self._found.seen.columns.settle(threat, schema)
 
     def bring(self, task: Task) -> Task:
         """Return the task as it is: no row is here."""
@@ -102,7 +99,7 @@ class PartitionSource:
 
         Hashes are as good as uniform, so a bound is known below which there are a few more than are wanted.
         """
-        n_rows, columns = int(self.n_kept.sum()), self._found.columns
+        n_rows, columns = int(self.n_kept.sum()), self._found.seen.columns
         wanted = min(n_rows, SAMPLE_ROWS)
         expected = wanted + 6.0 * np.sqrt(wanted)  # six standard deviations more
         bound = MOST_HASH if n_rows <= SAMPLE_ROWS else min(MOST_HASH, int(expected / n_rows * MOST_HASH))
@@ -169,9 +166,8 @@ def _look(parts: list[Part], request: Request) -> tuple[Found | None, list[ReadP
             continue
         with say_where(part):
             rows = read_part(part, request)
-            kept = rows.kept
-            columns, targets = summarize_columns(part.X, rows.X, kept, rows.schema), summarize_target(part, rows)
-            own = Found(part.number, columns, targets, {part.number: int(targets.n_kept.sum())})
+            seen = summarize_part(part, rows)
+            own = Found(part.number, seen, {part.number: int(seen.targets.n_kept.sum())})
             found = own if found is None else found.merge(own)
         read.append(ReadPart(part._replace(X=None, y=None, sample_weight=None), rows))
     return found, read

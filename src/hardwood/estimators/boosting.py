@@ -27,7 +27,7 @@ def code_task(
     task: Task, reach: Reach, max_bins: int, n_threads: int, before: TreeEnsemble | None = None
 ) -> tuple[list[BoostBlock], Sums | None]:
     """Code all rows, return them in tiles, and say what an ensemble makes of them, if there was one before."""
-    plan, extremes = plan_table(task.draw_sample(reach, max_bins), reach, max_bins), []
+    plan, class_index, extremes = plan_table(task.draw_sample(reach, max_bins), reach, max_bins), task.class_index, []
 
     def read() -> Iterator[np.ndarray]:
         start = 0
@@ -35,7 +35,7 @@ def code_task(
             yield X
             if before is not None:
                 wide, rows = X.astype(np.float64, copy=False), slice(start, start + len(X))
-                extremes.append(sum_extremes(before, wide, task.class_index[rows], reach))
+                extremes.append(sum_extremes(before, wide, class_index[rows], reach))
             start += len(X)
 
     tiles = code_tiles(plan, task, read(), ((0, task.n_rows),), n_threads)

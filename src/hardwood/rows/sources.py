@@ -17,12 +17,12 @@ import numpy as np
 
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
-from hardwood.rows.columns import ColumnSummary, hides, is_missing_somewhere, summarize_columns
+from hardwood.rows.columns import hides, is_missing_somewhere
 from hardwood.rows.parts import Part, ReadRows, finish_rows, finish_targets, place_target, read_part, say_where
 from hardwood.rows.refusals import refuse_beside_stream, refuse_measured, refuse_parameters
 from hardwood.rows.request import Request
 from hardwood.rows.sampling import RowSampler, Sample
-from hardwood.rows.summary import Summary, TargetSummary, summarize_target
+from hardwood.rows.summary import PartSummary, Summary, summarize_part, summarize_target
 from hardwood.rows.targets import read_column, read_numbers
 from hardwood.rows.task import Task
 from hardwood.table import Schema
@@ -106,10 +106,9 @@ class StreamSource:
     def __init__(self, stream: Stream) -> None:
         self.task: Task  # once the first pass has been made
         self._stream = self._told = stream
-        self._columns: ColumnSummary
-        self._sampler = RowSampler()
-        self._targets: TargetSummary
-        self._parts: list[ReadRows] = []  # as they were read in the first pass, without their values
+        self._seen: PartSummary
+        self._sampler: RowSampler
+        self._parts: list[ReadRows]  # as they were read in the first pass, without their values
         self._read: ReadRows  # all rows, without their values
 
     def report_to(self, progress: Progress | None) -> None:
@@ -119,27 +118,23 @@ class StreamSource:
     def look(self, request: Request) -> Summary:
         """Make the first pass; see `Source`."""
         refuse_measured(request.threat)
-        request = replace(request, is_narrow=True)
+        self._sampler, self._parts, request = RowSampler(), [], replace(request, is_narrow=True)
         for part in self._read_parts():
             with say_where(part):
                 if part.y is None:
                     raise ValueError("y: requires y, and the stream has no labels; name the target in hardwood.stream")
                 rows = read_part(part, request)
-                kept = rows.kept
-                columns = summarize_columns(part.X, rows.X, kept, rows.schema)
-                targets = summarize_target(part, rows)
-                if self._parts:
-                    columns, targets = self._columns.merge(columns), self._targets.merge(targets)
-                self._columns, self._targets = columns, targets
-            self._sampler.add(rows.choose(kept).X)
+                seen = summarize_part(part, rows)
+                self._seen = self._seen.merge(seen) if self._parts else seen
+            self._sampler.add(rows.choose(rows.kept).X)
             self._parts.append(rows._replace(X=np.empty((len(rows.X), 0))))
         if not self._parts:
             raise ValueError(f"{quote(self._stream)} has no rows")
-        return Summary(self._columns.schema, self._columns.any_missing, self._targets)
+        return self._seen.sum_up()
 
     def settle(self, threat: ThreatModel, schema: Schema) -> ThreatModel:
         """Settle a threat that leaves nothing to values; rows are checked in the second pass."""
-        return self._columns.settle(threat, schema)
+        return self._seen.columns.settle(threat, schema)
 
     def bring(self, task: Task) -> Task:
         """Return the task with all targets and weights, and rows that are read once more."""
@@ -158,8 +153,8 @@ class StreamSource:
         return Sample(
             rows.astype(np.float64, copy=False),
             task.class_index[numbers],
-            self._columns.is_missing,
-            self._columns.farthest,
+            self._seen.columns.is_missing,
+            self._seen.columns.farthest,
         )
 
     def read_batches(self, task: Task) -> Iterator[np.ndarray]:
