@@ -109,7 +109,8 @@ class StreamSource:
         self._seen: PartSummary
         self._sampler: RowSampler
         self._parts: list[ReadRows]  # as they were read in the first pass, without their values
-        self._read: ReadRows  # all rows, without their values
+        self._target: np.ndarray  # of all rows, those that weigh nothing included
+        self._kept: np.ndarray | None  # which rows weigh something; None: all
 
     def report_to(self, progress: Progress | None) -> None:
         """Tell how far each of the following passes is."""
@@ -141,9 +142,9 @@ class StreamSource:
         targets = np.concatenate([place_target(each, task) for each in self._parts])
         weights = [each.weight for each in self._parts if each.weight is not None]
         given = np.concatenate(weights) if weights else None
-        self._read = ReadRows(np.empty((len(targets), 0)), task.schema, targets, task.classes, given)
-        self._parts = []
-        target, weight = finish_targets(self._read, task)
+        read = ReadRows(np.empty((len(targets), 0)), task.schema, targets, task.classes, given)
+        self._target, self._kept, self._parts = targets, read.kept, []
+        target, weight = finish_targets(read, task)
         self.task = replace(task, target=target, sample_weight=weight, stream=self)
         return self.task
 
@@ -159,12 +160,12 @@ class StreamSource:
 
     def read_batches(self, task: Task) -> Iterator[np.ndarray]:
         """Make the second pass, and yield the rows that weigh something, encoded."""
-        start, n_rows, kept = 0, len(self._read.target), self._read.kept
+        start, n_rows, kept = 0, len(self._target), self._kept
         for part in self._read_parts():
             with say_where(part):
                 matrix = task.schema.encode(part.X)
                 rows = slice(start, start + len(matrix))
-                if rows.stop > n_rows or not self._has_targets(rows, part.y):
+                if rows.stop > n_rows or not self._has_targets(task, rows, part.y):
                     raise ValueError(
                         f"{quote(self._stream)} gave other rows when it was read again; a fit reads it twice"
                     )
@@ -177,12 +178,12 @@ class StreamSource:
         if start < n_rows:
             raise ValueError(f"{quote(self._stream)} gave {n_rows} rows, and {start} when it was read again")
 
-    def _has_targets(self, rows: slice, y: Any) -> bool:
+    def _has_targets(self, task: Task, rows: slice, y: Any) -> bool:
         """Say whether some rows have the targets that they had in the first pass."""
-        classes, before = self._read.classes, self._read.target[rows]
-        if classes is None:
+        before = self._target[rows]
+        if task.classes is None:
             return np.array_equal(before, read_numbers(y, len(before)))
-        return np.array_equal(classes[before], read_column(y, len(before)))
+        return np.array_equal(task.classes[before], read_column(y, len(before)))
 
     def _read_parts(self) -> Iterator[Part]:
         """Read the stream, from the first row on."""
