@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,12 @@ from hardwood import ThreatModel
 from hardwood.estimators.boosting_parameters import draw_folds
 from hardwood.grow import boosted, boosting_trees
 from hardwood.grow.blocks import LocalRun
-from hardwood.grow.boosted import grow_boosted, make_tiles
+from hardwood.grow.boosted import code_tiles, grow_boosted
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
 from hardwood.grow.boosting import Boosted, BoostingOptions
 from hardwood.grow.boosting_steps import BoostBlock
 from hardwood.grow.codes import TablePlan, plan_table
 from hardwood.grow.row_draws import DrawnRows, ListedRows
-from hardwood.grow.workers import Workers, run_in_turn
 from hardwood.rows.sampling import take_sample
 from hardwood.rows.task import Task
 from hardwood.table import Schema
@@ -34,7 +34,8 @@ class Case:
         generator = np.random.default_rng(0)
         self.X = np.column_stack([generator.random((N_ROWS, 3)), generator.integers(0, 4, N_ROWS)])
         signal = self.X[:, 0] + (self.X[:, 3] > 1) * self.X[:, 1] + 0.1 * generator.normal(size=N_ROWS)
-        self.target = signal if n_classes == 0 else np.digitize(signal, np.linspace(0.4, 1.2, n_classes - 1))
+        classes = np.digitize(signal, np.linspace(0.4, 1.2, max(n_classes - 1, 1))).astype(np.uint8)
+        self.target = signal if n_classes == 0 else classes
         if missing:
             self.X[generator.random(self.X.shape) < 0.1] = np.nan
         self.weight = generator.choice([0.3, 1.0, 2.7], N_ROWS)
@@ -72,10 +73,8 @@ class Case:
         blocks = []
         for pieces in pieces_of_blocks:
             rows = np.concatenate([np.arange(0), *(np.arange(first, first + n) for first, n in pieces)]).astype(int)
-            own, codes = self.own_class[rows], plan.make_room(len(rows))
-            plan.encode(self.X[rows], own, codes, Workers(1, run_in_turn))
-            target = self.target[rows] if self.classes is None else own
-            blocks.append(make_tiles(plan, codes, self.task, target, self.weight[rows], pieces))
+            own = replace(self.task, target=self.target[rows], sample_weight=self.weight[rows])
+            blocks.append(code_tiles(plan, own, [self.X[rows]], pieces))
         return blocks
 
     def grow_whole(self) -> tuple[str, Boosted]:

@@ -1,23 +1,19 @@
 """Boosting on a cluster."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from hardwood.dask.model import DaskClassifier, DaskModel, take_client
-from hardwood.dask.partitions import NumberedRows, PartitionSource
+from hardwood.dask.partitions import PartitionSource
 from hardwood.dask.run import open_run
 from hardwood.estimators import RobustBoostingClassifier, RobustBoostingRegressor
-from hardwood.grow.boosted import make_tiles
+from hardwood.grow.boosted import code_tiles
 from hardwood.grow.boosted_blocks import gather_classes, grow_boosted_over
-from hardwood.grow.boosting_steps import BoostBlock
-from hardwood.grow.codes import TablePlan, plan_table
-from hardwood.grow.workers import hire
+from hardwood.grow.codes import plan_table
 from hardwood.progress import read_progress
 from hardwood.rows.sources import read_task
-from hardwood.rows.task import Task
 
 
 def _fit_on(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -29,7 +25,7 @@ def _fit_on(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
         task, n_kept = read_task(source, estimator._make_request()), source.n_kept
         reach, options = estimator._prepare(task)
         plan = plan_table(source.draw_sample(task), reach, options.max_bins)
-        blocks = source.code(task, partial(_code_block, task, plan))
+        blocks = source.code(task, partial(code_tiles, plan))
         del source  # and with it the rows
         folds = estimator._draw_folds(
             task, n_kept, options.seed, lambda: gather_classes(run, blocks, int(n_kept.sum()))
@@ -37,20 +33,6 @@ def _fit_on(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
         progress = read_progress(estimator.progress)
         ensemble, boosted = grow_boosted_over(run, blocks, task, plan, options, folds, progress)
     estimator._keep_boosted(ensemble, task.threat, boosted, np.empty(0, dtype=np.int64))
-
-
-def _code_block(task: Task, plan: TablePlan, parts: list[NumberedRows]) -> list[BoostBlock]:
-    """Code the rows of a block."""
-    target = np.concatenate([task.target, *(rows.target for rows, _ in parts)])
-    weights = [rows.sample_weight for rows, _ in parts if rows.sample_weight is not None]
-    own = replace(task, target=target, sample_weight=np.concatenate([np.empty(0), *weights]) if weights else None)
-    class_index, codes, start = own.class_index, plan.make_room(len(target)), 0
-    with hire(1) as workers:
-        for rows, _ in parts:
-            where = slice(start, start + len(rows.X))
-            plan.encode(rows.X, class_index[where], codes[where], workers)
-            start = where.stop
-    return make_tiles(plan, codes, task, target, own.row_weight, tuple((first, len(rows.X)) for rows, first in parts))
 
 
 class DaskRobustBoostingClassifier(DaskClassifier, RobustBoostingClassifier):

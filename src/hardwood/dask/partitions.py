@@ -16,24 +16,19 @@ import numpy as np
 from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import delay_parts
 from hardwood.grow.blocks import merge_all
-from hardwood.rows.columns import ColumnSummary, summarize_columns
-from hardwood.rows.parts import Part, ReadRows, Rows, finish_rows, place_categories, read_part, say_where
+from hardwood.rows.parts import Part, ReadRows, finish_rows, place_categories, read_part, say_where
 from hardwood.rows.refusals import refuse_measured, refuse_parameters
 from hardwood.rows.request import Request
 from hardwood.rows.sampling import SAMPLE_ROWS, Sample, hash_rows
-from hardwood.rows.summary import Summary, TargetSummary, summarize_target
+from hardwood.rows.summary import PartSummary, Summary, summarize_part
 from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
+# Codes rows: a task with their targets and weights, the rows, and where in the table they are.
+Coder = Callable[[Task, list[np.ndarray], tuple[tuple[int, int], ...]], Any]
+
 MOST_HASH = int(np.iinfo(np.uint64).max)
-
-
-class NumberedRows(NamedTuple):
-    """Rows of a partition in the terms of the whole table, and where they are in it."""
-
-    rows: Rows
-    start: int  # the number of the first among all rows of the table that weigh something
 
 
 class ReadPart(NamedTuple):
@@ -47,15 +42,13 @@ class Found(NamedTuple):
     """What is known of some partitions."""
 
     first: int  # of the partitions
-    columns: ColumnSummary
-    targets: TargetSummary
+    seen: PartSummary
     n_kept: dict[int, int]  # how many rows of each partition weigh something
 
     def merge(self, other: "Found") -> "Found":
         """Return what is known of the partitions of both."""
         mine, theirs = (self, other) if self.first < other.first else (other, self)
-        columns, targets = mine.columns.merge(theirs.columns), mine.targets.merge(theirs.targets)
-        return Found(mine.first, columns, targets, mine.n_kept | theirs.n_kept)
+        return Found(mine.first, mine.seen.merge(theirs.seen), mine.n_kept | theirs.n_kept)
 
 
 class PartitionSource:
@@ -79,7 +72,7 @@ class PartitionSource:
     @property
     def n_kept(self) -> np.ndarray:
         """How many rows of each class weigh something; of all where there are no classes."""
-        return self._found.targets.n_kept
+        return self._found.seen.targets.n_kept
 
     def look(self, request: Request) -> Summary:
         """Read all partitions, and say what has to be known of them; see `Source`."""
@@ -91,11 +84,11 @@ class PartitionSource:
         if found is None:
             raise ValueError("X has no rows")
         self._found = found
-        return Summary(found.columns.schema, found.columns.any_missing, found.targets)
+        return found.seen.sum_up()
 
     def settle(self, threat: ThreatModel, schema: Schema) -> ThreatModel:
         """Settle a threat that leaves nothing to values; rows are checked where they are coded."""
-        return self._found.columns.settle(threat, schema)
+        return self._found.seen.columns.settle(threat, schema)
 
     def bring(self, task: Task) -> Task:
         """Return the task as it is: no row is here."""
@@ -106,7 +99,7 @@ class PartitionSource:
 
         Hashes are as good as uniform, so a bound is known below which there are a few more than are wanted.
         """
-        n_rows, columns = int(self.n_kept.sum()), self._found.columns
+        n_rows, columns = int(self.n_kept.sum()), self._found.seen.columns
         wanted = min(n_rows, SAMPLE_ROWS)
         expected = wanted + 6.0 * np.sqrt(wanted)  # six standard deviations more
         bound = MOST_HASH if n_rows <= SAMPLE_ROWS else min(MOST_HASH, int(expected / n_rows * MOST_HASH))
@@ -117,7 +110,7 @@ class PartitionSource:
         chosen = chosen[np.argsort(drawn.numbers[chosen])]
         return Sample(drawn.X[chosen], drawn.class_index[chosen], columns.is_missing, columns.farthest)
 
-    def code(self, task: Task, code: Callable[[list[NumberedRows]], Any]) -> list[Any]:
+    def code(self, task: Task, code: Coder) -> list[Any]:
         """Have the rows of every block coded, and return the handles of what comes out."""
         return self._map(_code, task, self._number_rows(), code, name="hardwood-code")
 
@@ -173,9 +166,8 @@ def _look(parts: list[Part], request: Request) -> tuple[Found | None, list[ReadP
             continue
         with say_where(part):
             rows = read_part(part, request)
-            kept = rows.kept
-            columns, targets = summarize_columns(part.X, rows.X, kept, rows.schema), summarize_target(part, rows)
-            own = Found(part.number, columns, targets, {part.number: int(targets.n_kept.sum())})
+            seen = summarize_part(part, rows)
+            own = Found(part.number, seen, {part.number: int(seen.targets.n_kept.sum())})
             found = own if found is None else found.merge(own)
         read.append(ReadPart(part._replace(X=None, y=None, sample_weight=None), rows))
     return found, read
@@ -197,15 +189,21 @@ def _merge_found(parts: list[Found | None]) -> Found | None:
     return merged
 
 
-def _code(block: list[ReadPart], task: Task, starts: dict[int, int], code: Callable[[list[NumberedRows]], Any]) -> Any:
+def _code(block: list[ReadPart], task: Task, starts: dict[int, int], code: Coder) -> Any:
     """Code the rows of a block, once they are found to be what the threat says exists."""
-    numbered = []
+    rows, pieces = [], []
     for part, read in block:
         read = read._replace(X=place_categories(read.X, read.schema, task.schema), schema=task.schema)
         with say_where(part):
             task.threat.settle(read.X, read.X, task.schema)  # checks the rows
-        numbered.append(NumberedRows(finish_rows(read, task), starts[part.number]))
-    return code(numbered)
+        rows.append(finish_rows(read, task))
+        pieces.append((starts[part.number], len(rows[-1].X)))
+    target = np.concatenate([task.target, *(each.target for each in rows)])
+    weight = None
+    if task.sample_weight is not None:
+        weight = np.concatenate([task.sample_weight, *(each.sample_weight for each in rows)])
+    own = replace(task, target=target, sample_weight=weight)
+    return code(own, [each.X for each in rows if len(each.X)], tuple(pieces))
 
 
 class DrawnRows(NamedTuple):

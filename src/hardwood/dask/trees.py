@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from hardwood.dask.model import DaskClassifier, take_client
-from hardwood.dask.partitions import NumberedRows, PartitionSource
+from hardwood.dask.partitions import PartitionSource
 from hardwood.dask.run import open_run
 from hardwood.estimators import RobustForestClassifier, RobustTreeClassifier
-from hardwood.grow.class_blocks import ClassBlock, code_block
+from hardwood.grow.class_blocks import ClassBlock, Pieces, code_block
 from hardwood.grow.coded_rows import CodePlan, plan_codes
 from hardwood.grow.forest import join_trees
 from hardwood.grow.level_trees import grow_forest_over, grow_tree_over
@@ -146,13 +146,9 @@ categorical_features, warm_start, progress, random_state
 def _code(source: PartitionSource, task: Task, reach: Reach, options: GrowOptions) -> tuple[CodePlan, list[Any]]:
     """Have all rows coded; return what codes mean, and handles of the blocks."""
     plan = plan_codes(source.draw_sample(task), task.schema, reach, options, options.max_bins)
-    return plan, source.code(task, partial(_code_block, task, plan))
+    return plan, source.code(task, partial(_code_block, plan))
 
 
-def _code_block(task: Task, plan: CodePlan, parts: list[NumberedRows]) -> ClassBlock:
+def _code_block(plan: CodePlan, rows: Task, batches: list[np.ndarray], pieces: Pieces) -> ClassBlock:
     """Code the rows of a block."""
-    class_index = np.concatenate([task.target, *(rows.target for rows, _ in parts)])
-    weights = [rows.sample_weight for rows, _ in parts if rows.sample_weight is not None]
-    weight = None if task.sample_weight is None else np.concatenate([task.sample_weight, *weights])
-    pieces = tuple((start, len(rows.X)) for rows, start in parts)
-    return code_block(plan, [rows.X for rows, _ in parts], class_index, weight, pieces)
+    return code_block(plan, batches, rows.class_index, rows.sample_weight, pieces)

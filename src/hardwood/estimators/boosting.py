@@ -9,12 +9,11 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.boosting_parameters import check_boosting_options, check_ordered, draw_folds
 from hardwood.estimators.fitted import SingleTree
-from hardwood.grow.boosted import WarmStart, grow_boosted, make_tiles
+from hardwood.grow.boosted import WarmStart, code_tiles, grow_boosted
 from hardwood.grow.boosting import Boosted, BoostingOptions
 from hardwood.grow.boosting_steps import BoostBlock, Sums
 from hardwood.grow.codes import plan_table
 from hardwood.grow.row_draws import Fold
-from hardwood.grow.workers import hire
 from hardwood.progress import read_progress
 from hardwood.rows.request import Request, read_request
 from hardwood.rows.sources import open_rows, read_task
@@ -28,17 +27,18 @@ def code_task(
     task: Task, reach: Reach, max_bins: int, n_threads: int, before: TreeEnsemble | None = None
 ) -> tuple[list[BoostBlock], Sums | None]:
     """Code all rows, return them in tiles, and say what an ensemble makes of them, if there was one before."""
-    plan = plan_table(task.draw_sample(reach, max_bins), reach, max_bins)
-    class_index, codes, start, extremes = task.class_index, plan.make_room(task.n_rows), 0, []
-    with hire(n_threads) as workers:
+    plan, class_index, extremes = plan_table(task.draw_sample(reach, max_bins), reach, max_bins), task.class_index, []
+
+    def read() -> Iterator[np.ndarray]:
+        start = 0
         for X in task.read_batches():
-            rows = slice(start, start + len(X))
-            plan.encode(X, class_index[rows], codes[rows], workers)
+            yield X
             if before is not None:
-                wide = X.astype(np.float64, copy=False)
+                wide, rows = X.astype(np.float64, copy=False), slice(start, start + len(X))
                 extremes.append(sum_extremes(before, wide, class_index[rows], reach))
-            start = rows.stop
-    tiles = make_tiles(plan, codes, task, task.target, task.row_weight, ((0, len(codes)),))
+            start += len(X)
+
+    tiles = code_tiles(plan, task, read(), ((0, task.n_rows),), n_threads)
     return tiles, Sums(*map(np.concatenate, zip(*extremes, strict=True))) if extremes else None
 
 

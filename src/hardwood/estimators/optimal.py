@@ -11,7 +11,6 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.target import read_problem
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
-from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.reals import check_count, check_number
 from hardwood.refinement.alternation import Settings
@@ -20,6 +19,7 @@ from hardwood.refinement.leaf_values import measure_loss
 from hardwood.refinement.optimal_tree import Proof, prove_optimum
 from hardwood.refinement.refined import MAX_SWEEPS, improve
 from hardwood.refinement.rows import Rows
+from hardwood.rows.task import Task
 
 
 class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -148,7 +148,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             return progress
         return lambda lower, loss: progress(lower * weight_unit, loss * weight_unit)
 
-    def _find_start(self, problem: Problem, rows: Rows) -> TreeEnsemble:
+    def _find_start(self, problem: Task, rows: Rows) -> TreeEnsemble:
         """Return a good tree to begin with: a greedy one, refined."""
         size = SizeLimits(max_depth=max(1, self.max_depth), min_samples_split=2, min_samples_leaf=1)
         options = GrowOptions(
@@ -158,7 +158,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         settings = Settings(price=0.0, max_sweeps=MAX_SWEEPS, max_depth=self.max_depth, max_leaves=UNLIMITED)
         return improve(grow_tree(problem, rows.reach, options), rows, settings, 0)
 
-    def _keep_proof(self, proof: Proof, problem: Problem, total: float) -> Self:
+    def _keep_proof(self, proof: Proof, problem: Task, total: float) -> Self:
         self._keep(count_covers(proof.ensemble, problem.weight_unit), problem.threat)
         self.loss_ = proof.loss / total
         self.lower_bound_ = min(proof.lower, proof.loss) / total

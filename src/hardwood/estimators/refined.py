@@ -7,7 +7,6 @@ import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.grow.limits import UNLIMITED, GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
 from hardwood.progress import read_progress
 from hardwood.quoting import quote
@@ -18,6 +17,7 @@ from hardwood.refinement.refined import MAX_SWEEPS, improve_ordered, order_featu
 from hardwood.refinement.rows import Rows, order_columns, select_columns
 from hardwood.refinement.search import SearchPlan, search
 from hardwood.refinement.search_report import SearchReport
+from hardwood.rows.task import Task
 from hardwood.threat import Reach
 
 REFINEMENTS = ("alternate", "search")
@@ -31,7 +31,7 @@ class Refinement:
     seed: int
     plan: SearchPlan | None  # None: the one start there is
 
-    def grow(self, problem: Problem, reach: Reach, options: GrowOptions) -> tuple[TreeEnsemble, SearchReport | None]:
+    def grow(self, problem: Task, reach: Reach, options: GrowOptions) -> tuple[TreeEnsemble, SearchReport | None]:
         """Grow a tree and refine it; return what a search has tried, too.
 
         Columns are taken in an order that does not depend on where they are in the table, so that this decides

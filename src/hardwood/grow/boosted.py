@@ -1,6 +1,6 @@
 """From a table and a threat to a boosted TreeEnsemble, where all rows are in this process."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -84,19 +84,24 @@ class WarmStart:
         return Begun(self.ensemble.base_score / target_unit, Sums(low / target_unit, high / target_unit))
 
 
-def make_tiles(
-    plan: TablePlan, codes: np.ndarray, task: Task, target: np.ndarray, weight: np.ndarray, pieces: Pieces
+def code_tiles(
+    plan: TablePlan, task: Task, batches: Iterable[np.ndarray], pieces: Pieces, n_threads: int = 1
 ) -> list[BoostBlock]:
-    """Cut rows of a task into tiles: at least one.
+    """Code the rows of a task, and cut them into tiles: at least one.
 
-    target, weight : of these rows
-    pieces : where in the table rows are, see `BoostBlock`
+    batches : the rows, some at a time
+    pieces : where in the table they are, see `BoostBlock`
     """
-    n_tiles = max(1, len(codes) // TILE_ROWS)
-    tiles = []
+    class_index, codes, start = task.class_index, plan.make_room(task.n_rows), 0
+    with hire(n_threads) as workers:
+        for X in batches:
+            rows = slice(start, start + len(X))
+            plan.encode(X, class_index[rows], codes[rows], workers)
+            start = rows.stop
+    n_classes, weight, n_tiles, tiles = _count_classes(task), task.row_weight, max(1, len(codes) // TILE_ROWS), []
     for begin, end in pairwise(len(codes) * k // n_tiles for k in range(n_tiles + 1)):
         rows, own = slice(begin, end), _find_pieces(pieces, begin, end)
-        tiles.append(BoostBlock(plan, codes[rows], choose_loss(_count_classes(task), target[rows]), weight[rows], own))
+        tiles.append(BoostBlock(plan, codes[rows], choose_loss(n_classes, task.target[rows]), weight[rows], own))
     return tiles
 
 

@@ -22,7 +22,6 @@ from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
 from hardwood.grow.exact import GAIN_SLACK
 from hardwood.grow.limits import ROW_TOLERANCE, UNLIMITED, GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.regression_bins import (
     ALL_ENDS,
     CodedNumbers,
@@ -33,6 +32,7 @@ from hardwood.grow.regression_bins import (
 )
 from hardwood.grow.sweep import find_thresholds, grow_nodes, make_roster, sort_ends, weigh_roster
 from hardwood.grow.workers import hire
+from hardwood.rows.task import Task
 from hardwood.threat import Reach
 
 ERRORS = ("squared_error", "absolute_error")
@@ -45,7 +45,7 @@ class GrownTree(NamedTuple):
     saved: np.ndarray  # float64 per feature
 
 
-def grow_regression(problem: Problem, reach: Reach, options: GrowOptions) -> GrownTree:
+def grow_regression(problem: Task, reach: Reach, options: GrowOptions) -> GrownTree:
     """Grow one robust regression tree; `reach` is what the problem's threat means for its table.
 
     The exact grower takes numbers only: if there is more, every threshold means bins for all ends of reach.
@@ -55,7 +55,7 @@ def grow_regression(problem: Problem, reach: Reach, options: GrowOptions) -> Gro
     return grow_coded_numbers(problem, code_table(problem, reach, options), reach, options)
 
 
-def code_table(problem: Problem, reach: Reach, options: GrowOptions) -> CodedNumbers:
+def code_table(problem: Task, reach: Reach, options: GrowOptions) -> CodedNumbers:
     """Choose thresholds for a table or a stream, and code its rows; without `max_bins`: all thresholds."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     sample, max_bins = problem.draw_sample(reach, options.max_bins), options.max_bins or ALL_ENDS
@@ -65,7 +65,7 @@ def code_table(problem: Problem, reach: Reach, options: GrowOptions) -> CodedNum
 
 
 def grow_coded_numbers(
-    problem: Problem,
+    problem: Task,
     coded: CodedNumbers,
     reach: Reach,
     options: GrowOptions,
@@ -86,7 +86,7 @@ def grow_coded_numbers(
     return tree._replace(ensemble=floor_thresholds(tree.ensemble, reach.whole))
 
 
-def _grow_exactly(problem: Problem, reach: Reach, options: GrowOptions) -> GrownTree:
+def _grow_exactly(problem: Task, reach: Reach, options: GrowOptions) -> GrownTree:
     """Grow one tree of numbers, with every threshold there is."""
     roster = make_roster(problem.target, problem.sample_weight, options.rho, moves=not reach.is_empty)
     weights, units = weigh_roster(roster, problem.sample_weight)
@@ -132,7 +132,7 @@ def _harvest(
     nodes: np.ndarray,
     threshold: np.ndarray,
     left_sets: dict[int, np.ndarray],
-    problem: Problem,
+    problem: Task,
     unit: float,
     weight_unit: float,
 ) -> GrownTree:

@@ -32,8 +32,8 @@ from hardwood._kernels.grow.treant import Entries, PieceTable
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.grow.limits import SizeLimits
-from hardwood.grow.problem import Problem
 from hardwood.grow.workers import Workers, hire
+from hardwood.rows.task import Task
 from hardwood.threat.priced_reach import Pieces, PricedReach
 
 LOSSES = {"squared": kernels.SQUARED, "log": kernels.LOG}
@@ -74,7 +74,7 @@ class _Node:
     depth: int
 
 
-def grow_treant(problem: Problem, reach: PricedReach, options: TreantOptions) -> TreeEnsemble:
+def grow_treant(problem: Task, reach: PricedReach, options: TreantOptions) -> TreeEnsemble:
     """Grow one tree; `reach` is what the problem's threat means for its table, with prices."""
     weight = problem.row_weight
     counts = weight > 0.0  # a class may weigh nothing
@@ -298,7 +298,7 @@ def _loss_of(loss: str, zero: float, one: float, value: float) -> float:
     return float(-one * np.log(p) - zero * np.log(1.0 - p))
 
 
-def _harvest(grower: _Grower, problem: Problem) -> TreeEnsemble:
+def _harvest(grower: _Grower, problem: Task) -> TreeEnsemble:
     """Return the finished tree, without what only growing needed."""
     n_nodes = len(grower.value)
     feature, left = np.full(n_nodes, -1), np.full(n_nodes, -1)

@@ -17,12 +17,12 @@ import numpy as np
 
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
-from hardwood.rows.columns import ColumnSummary, hides, is_missing_somewhere, summarize_columns
+from hardwood.rows.columns import hides, is_missing_somewhere
 from hardwood.rows.parts import Part, ReadRows, finish_rows, finish_targets, place_target, read_part, say_where
 from hardwood.rows.refusals import refuse_beside_stream, refuse_measured, refuse_parameters
 from hardwood.rows.request import Request
 from hardwood.rows.sampling import RowSampler, Sample
-from hardwood.rows.summary import Summary, TargetSummary, summarize_target
+from hardwood.rows.summary import PartSummary, Summary, summarize_part, summarize_target
 from hardwood.rows.targets import read_column, read_numbers
 from hardwood.rows.task import Task
 from hardwood.table import Schema
@@ -106,11 +106,11 @@ class StreamSource:
     def __init__(self, stream: Stream) -> None:
         self.task: Task  # once the first pass has been made
         self._stream = self._told = stream
-        self._columns: ColumnSummary
-        self._sampler = RowSampler()
-        self._targets: TargetSummary
-        self._parts: list[ReadRows] = []  # as they were read in the first pass, without their values
-        self._read: ReadRows  # all rows, without their values
+        self._seen: PartSummary
+        self._sampler: RowSampler
+        self._parts: list[ReadRows]  # as they were read in the first pass, without their values
+        self._target: np.ndarray  # of all rows, those that weigh nothing included
+        self._kept: np.ndarray | None  # which rows weigh something; None: all
 
     def report_to(self, progress: Progress | None) -> None:
         """Tell how far each of the following passes is."""
@@ -119,57 +119,53 @@ class StreamSource:
     def look(self, request: Request) -> Summary:
         """Make the first pass; see `Source`."""
         refuse_measured(request.threat)
-        request = replace(request, is_narrow=True)
+        self._sampler, self._parts, request = RowSampler(), [], replace(request, is_narrow=True)
         for part in self._read_parts():
             with say_where(part):
                 if part.y is None:
                     raise ValueError("y: requires y, and the stream has no labels; name the target in hardwood.stream")
                 rows = read_part(part, request)
-                kept = rows.kept
-                columns = summarize_columns(part.X, rows.X, kept, rows.schema)
-                targets = summarize_target(part, rows)
-                if self._parts:
-                    columns, targets = self._columns.merge(columns), self._targets.merge(targets)
-                self._columns, self._targets = columns, targets
-            self._sampler.add(rows.choose(kept).X)
+                seen = summarize_part(part, rows)
+                self._seen = self._seen.merge(seen) if self._parts else seen
+            self._sampler.add(rows.choose(rows.kept).X)
             self._parts.append(rows._replace(X=np.empty((len(rows.X), 0))))
         if not self._parts:
             raise ValueError(f"{quote(self._stream)} has no rows")
-        return Summary(self._columns.schema, self._columns.any_missing, self._targets)
+        return self._seen.sum_up()
 
     def settle(self, threat: ThreatModel, schema: Schema) -> ThreatModel:
         """Settle a threat that leaves nothing to values; rows are checked in the second pass."""
-        return self._columns.settle(threat, schema)
+        return self._seen.columns.settle(threat, schema)
 
     def bring(self, task: Task) -> Task:
         """Return the task with all targets and weights, and rows that are read once more."""
         targets = np.concatenate([place_target(each, task) for each in self._parts])
         weights = [each.weight for each in self._parts if each.weight is not None]
         given = np.concatenate(weights) if weights else None
-        self._read = ReadRows(np.empty((len(targets), 0)), task.schema, targets, task.classes, given)
-        self._parts = []
-        target, weight = finish_targets(self._read, task)
+        read = ReadRows(np.empty((len(targets), 0)), task.schema, targets, task.classes, given)
+        self._target, self._kept, self._parts = targets, read.kept, []
+        target, weight = finish_targets(read, task)
         self.task = replace(task, target=target, sample_weight=weight, stream=self)
         return self.task
 
     def make_sample(self, task: Task) -> Sample:
-        """Return the rows that were drawn in the first pass."""
+        """Return the rows that were drawn in the first pass; no category in them means anything."""
         numbers, rows = self._sampler.finish()
         return Sample(
             rows.astype(np.float64, copy=False),
             task.class_index[numbers],
-            self._columns.is_missing,
-            self._columns.farthest,
+            self._seen.columns.is_missing,
+            self._seen.columns.farthest,
         )
 
     def read_batches(self, task: Task) -> Iterator[np.ndarray]:
         """Make the second pass, and yield the rows that weigh something, encoded."""
-        start, n_rows, kept = 0, len(self._read.target), self._read.kept
+        start, n_rows, kept = 0, len(self._target), self._kept
         for part in self._read_parts():
             with say_where(part):
                 matrix = task.schema.encode(part.X)
                 rows = slice(start, start + len(matrix))
-                if rows.stop > n_rows or not self._has_targets(rows, part.y):
+                if rows.stop > n_rows or not self._has_targets(task, rows, part.y):
                     raise ValueError(
                         f"{quote(self._stream)} gave other rows when it was read again; a fit reads it twice"
                     )
@@ -182,12 +178,12 @@ class StreamSource:
         if start < n_rows:
             raise ValueError(f"{quote(self._stream)} gave {n_rows} rows, and {start} when it was read again")
 
-    def _has_targets(self, rows: slice, y: Any) -> bool:
+    def _has_targets(self, task: Task, rows: slice, y: Any) -> bool:
         """Say whether some rows have the targets that they had in the first pass."""
-        classes, before = self._read.classes, self._read.target[rows]
-        if classes is None:
+        before = self._target[rows]
+        if task.classes is None:
             return np.array_equal(before, read_numbers(y, len(before)))
-        return np.array_equal(classes[before], read_column(y, len(before)))
+        return np.array_equal(task.classes[before], read_column(y, len(before)))
 
     def _read_parts(self) -> Iterator[Part]:
         """Read the stream, from the first row on."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.quoting import quote
+from hardwood.rows.columns import ColumnSummary, summarize_columns
 from hardwood.rows.parts import Part, ReadRows
 from hardwood.rows.request import Request
 from hardwood.rows.targets import choose_target_unit, refuse_classes, weigh_classes
@@ -119,3 +120,24 @@ class Summary(NamedTuple):
     schema: Schema
     any_missing: bool  # whether a value of any row is
     targets: TargetSummary
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """What is known of the rows of some parts."""
+
+    columns: ColumnSummary
+    targets: TargetSummary
+
+    def merge(self, later: "PartSummary") -> "PartSummary":
+        """Return what is known of these rows and later ones."""
+        return PartSummary(self.columns.merge(later.columns), self.targets.merge(later.targets))
+
+    def sum_up(self) -> Summary:
+        """Return what a source says when these are all rows."""
+        return Summary(self.columns.schema, self.columns.any_missing, self.targets)
+
+
+def summarize_part(part: Part, read: ReadRows) -> PartSummary:
+    """Say what is known of the rows of a part."""
+    return PartSummary(summarize_columns(part.X, read.X, read.kept, read.schema), summarize_target(part, read))
