@@ -114,6 +114,9 @@ def test_classifiers(data: Any) -> None:
         ensemble = hardwood.as_ensemble(model)
         read_back(model, ensemble, X, [lambda each: each.predict(X)])
         np.testing.assert_array_equal(ensemble.predict(X), predicted)
+        certificate = hardwood.verify(model, X, None, model.threat_)
+        assert (certificate.lower <= certificate.upper).all()
+        assert np.isin(certificate.status, ["robust", "vulnerable"]).all()
 
 
 @dear
@@ -135,3 +138,6 @@ def test_regressors(data: Any) -> None:
         assert predicted.shape == (n_rows,)
         assert np.isfinite(predicted).all()
         read_back(model, hardwood.as_ensemble(model), X, [lambda each: each.predict(X)])
+        certificate = hardwood.verify(model, X, None, model.threat_, tolerance=0.0)
+        assert (certificate.lower <= predicted).all()
+        assert (predicted <= certificate.upper).all()

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -167,6 +168,7 @@ def test_classifiers(data: Any) -> None:
         if not case.may_be_unknown:
             assert (status != "unknown").all()
         check_attacks(data, case, status, lost)
+        check_solver(data, case, status)
         check_scores(case, status)
         check_more_of_the_same(data, case, certificate)
         check_other_verbs(data, case, status)
@@ -197,6 +199,23 @@ def check_attacks(data: Any, case: Case, status: np.ndarray, lost: list[np.ndarr
     assert (quick.found <= exact.found)[decided].all()
     assert (quick.distance >= exact.lower * (1 - 1e-9)).all()
     check_examples(case, quick.found, quick.X_adv)
+
+
+def check_solver(data: Any, case: Case, status: np.ndarray) -> None:
+    """The solver does not contradict the search, about the first rows: it takes its time."""
+    if find_spec("highspy") is None or case.threat.rules or data.draw(st.integers(0, 3)):
+        return
+    event("asked the solver")
+    part = case.take([0, 1])
+    second = verify(case.model, part.table, part.y, case.threat, method="milp")
+    is_known = (second.status != "unknown") & (status[:2] != "unknown")
+    np.testing.assert_array_equal(second.status[is_known], status[:2][is_known])
+    check_examples(part, second.status == "vulnerable", second.witness)
+    norm = data.draw(st.sampled_from(NORMS))
+    slow, exact = (attack(case.model, part.table, part.y, case.threat, norm=norm, method=m) for m in ("milp", "search"))
+    assert (slow.lower <= exact.distance * (1 + 1e-6)).all()
+    assert (exact.lower <= slow.distance * (1 + 1e-6)).all()
+    check_examples(part, slow.found, slow.X_adv)
 
 
 def check_scores(case: Case, status: np.ndarray) -> None:
