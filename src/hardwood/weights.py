@@ -150,8 +150,8 @@ def average(values: np.ndarray, sample_weight: Any) -> float:
     """
     weight = np.ones(len(values)) if sample_weight is None else read_weights(sample_weight, len(values))
     kept = find_weighted(weight)
-    scaled, unit = _scale(np.asarray(values, dtype=np.float64)[kept])
-    return float(np.average(scaled, weights=_scale(weight[kept])[0])) * unit
+    scaled, unit = scale_down(np.asarray(values, dtype=np.float64)[kept])
+    return float(np.average(scaled, weights=scale_down(weight[kept])[0])) * unit
 
 
 def add_weights(weight: np.ndarray) -> Fraction:
@@ -162,13 +162,13 @@ def add_weights(weight: np.ndarray) -> Fraction:
     >>> add_weights(np.array([1.0, 2.0])), float(add_weights(np.full(4, 1e308)) / add_weights(np.full(2, 1e308)))
     (Fraction(3, 1), 2.0)
     """
-    scaled, unit = _scale(weight)
+    scaled, unit = scale_down(weight)
     return Fraction(float(scaled.sum())) * Fraction(unit)
 
 
-def _scale(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return numbers >= 0 divided by a power of two by which none is more than 2, and that power."""
-    largest = float(values.max(initial=0.0))
+def scale_down(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return numbers divided by a power of two by which none is 2 or more, and that power."""
+    largest = float(np.abs(values).max(initial=0.0))
     if not 0.0 < largest < np.inf:
         return values, 1.0
     unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)

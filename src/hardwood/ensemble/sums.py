@@ -6,6 +6,8 @@ import numpy as np
 
 # Differences of sums, and sums of these, have to be numbers as well: so much room is left above the largest sum.
 HEADROOM = 8.0
+# Outputs in float64, and what they are compared with, stay below this.
+LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 
 def find_trees(ensemble: Any) -> np.ndarray:

@@ -324,5 +324,4 @@ def _read_weight(sample_weight: Any, matrix: np.ndarray, base: Any) -> np.ndarra
         raise ValueError(f"sample_weight: {type(base).__name__}.fit does not take weights")
     weight = read_weights(sample_weight, len(matrix))
     kept = find_weighted(weight)
-    choose_weight_unit(measure_all(weight[kept]), None, "sample_weight")  # refuses what cannot be added up
-    return weight
+    return weight / choose_weight_unit(measure_all(weight[kept]), None, "sample_weight")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from hardwood.ensemble.sums import HEADROOM
+from hardwood.ensemble.sums import LARGEST_OUTPUT
 from hardwood.quoting import quote
 from hardwood.reals import MOST_COUNTED, is_integer
 from hardwood.rows.columns import hides
@@ -15,9 +15,6 @@ from hardwood.rows.task import Task
 from hardwood.table.columns import chosen_columns, column_names
 from hardwood.table.columns import open_table as open_columns
 from hardwood.threat import ThreatModel
-
-# Predictions, and sums of the trees' own, stay below this: so `hardwood.ensemble.sums` wants them.
-LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:

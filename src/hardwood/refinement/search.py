@@ -178,10 +178,11 @@ class _Problem:
         return np.random.default_rng((self.seed, number, list(SMOOTHINGS).index(smoothing)))
 
     def _lost_by_row(self, tree: Tree) -> np.ndarray:
-        """Return the share of each row that a tree loses: 0 or 1, or what `rho` makes of it."""
+        """Return the share of each row that a tree loses: 0 or 1, or what `rho` makes of it; NaN of what is no row."""
         samples, row = self.samples["none"], self.row["none"]
         lost = np.bincount(row, np.where(find_lost(samples, tree), samples.weight, 0.0), minlength=len(self.rows.label))
-        return lost / self.rows.weight
+        weight = self.rows.weight  # a class may weigh nothing
+        return np.divide(lost, weight, out=np.full(len(lost), np.nan), where=weight > 0.0)
 
     def _describe(self, tree: Tree, start: str, smoothing: str, objective: float, lost_unseen: np.ndarray) -> _Found:
         samples = self.samples["none"]

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import list_reachable
 from hardwood.threat import Reach
+from hardwood.weights import scale_down
 
 # The error under attack is within this share of the least there is.
 GAP = 1e-8
@@ -89,6 +90,7 @@ def refit_leaves(
     """
     order = _sort_rows(matrix, target, weight)
     matrix, target, weight = matrix[order], target[order], weight[order]
+    weight, unit = scale_down(weight)  # roots of weights make a difference of a unit one in the last bits
     pairs, leaves = _list_pairs(ensemble, matrix, weight, reach, rho)
     size = float(np.abs(target).max()) or 1.0
     problem = LeafProblem(pairs[0], pairs[1], target[pairs[3]] / size, pairs[2], squared)
@@ -99,7 +101,7 @@ def refit_leaves(
         after, bound = solve(problem, before)
     value = ensemble.value.copy()
     value[leaves, 0] = after * size
-    scale = size * size if squared else size
+    scale = unit * (size * size if squared else size)
     return RefitLeaves(replace(ensemble, value=value), problem.measure(after) * scale, bound * scale)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from hardwood.extras import explain_missing
 from hardwood.quoting import quote
 from hardwood.results.records import ErrorBounds
+from hardwood.weights import average, scale_down
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,12 +73,12 @@ class RegressionReport:
     @property
     def squared_error(self) -> float:
         """The mean squared error as rows stand."""
-        return float(np.mean((self.prediction - self.target) ** 2))
+        return _mean_square(self.prediction - self.target)
 
     @property
     def absolute_error(self) -> float:
         """The mean absolute error as rows stand."""
-        return float(np.mean(np.abs(self.prediction - self.target)))
+        return average(np.abs(self.prediction - self.target), None)
 
     @property
     def worst_squared_error(self) -> ErrorBounds:
@@ -92,12 +93,13 @@ class RegressionReport:
     @property
     def constant_squared_error(self) -> float:
         """The mean squared error of always saying the mean of these rows, which no attacker can change."""
-        return float(np.var(self.target))
+        scaled, unit = scale_down(self.target)
+        return float(np.var(scaled)) * unit * unit
 
     @property
     def constant_absolute_error(self) -> float:
         """The mean absolute error of always saying the median of these rows, which no attacker can change."""
-        return float(np.mean(np.abs(self.target - np.median(self.target))))
+        return average(np.abs(self.target - np.median(self.target)), None)
 
     def errors_at(self, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
         """Return how far off each row is at worst under one of `epsilons`: what was found, and what is not exceeded."""
@@ -123,12 +125,12 @@ class RegressionReport:
         [0.5, 0.5, 15.5]
         """
         found, limit = self.errors_at(epsilon)
-        return ErrorBounds(float(np.mean(found**2)), float(np.mean(limit**2)))
+        return ErrorBounds(_mean_square(found), _mean_square(limit))
 
     def absolute_error_at(self, epsilon: float) -> ErrorBounds:
         """Return the mean absolute error under one of `epsilons`, a multiple of the threat model."""
         found, limit = self.errors_at(epsilon)
-        return ErrorBounds(float(np.mean(found)), float(np.mean(limit)))
+        return ErrorBounds(average(found, None), average(limit, None))
 
     def to_frame(self, of: str = "rows") -> Any:
         """Return the report as a DataFrame, of the library that the table that was evaluated is of; else of pandas.
@@ -235,3 +237,9 @@ class RegressionReport:
                 bounds = self.squared_error_at(epsilon), self.absolute_error_at(epsilon)
                 tables[-1].append([f"{epsilon:g}", *map(str, bounds)])
         return tables
+
+
+def _mean_square(errors: np.ndarray) -> float:
+    """Return the mean of squares; infinite where that is more than a float can hold."""
+    scaled, unit = scale_down(errors)
+    return float(np.mean(scaled**2)) * unit * unit

@@ -110,8 +110,12 @@ def choose_target_unit(largest: float, total_weight: float, weight_unit: float) 
     # Half a square of the distance to the other end of the targets, and room for a tree that leads away from them.
     room = 0.5 * (MOST - math.log2(total_weight) - math.log2(weight_unit)) - 2.0
     if size > room:
+        name, beside, what = "y", "", "target"
+        if weight_unit != 1.0:
+            together = spell_power(math.log2(total_weight) + math.log2(weight_unit))
+            name, beside, what = "y and sample_weight", f" for rows that may weigh {together} together", "weights"
         raise ValueError(
-            f"y: the largest number, {largest:.3g} without its sign, is too large: squared errors of all rows may be "
-            f"more than float64 can hold; expected numbers up to {spell_power(room)}. Scale the target"
+            f"{name}: the largest number, {largest:.3g} without its sign, is too large{beside}: squared errors of all "
+            f"rows may be more than float64 can hold; expected numbers up to {spell_power(room)}. Scale the {what}"
         )
     return 1.0 if abs(size) <= ORDINARY else math.ldexp(1.0, math.ceil(size))

@@ -6,6 +6,7 @@ import numpy as np
 
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
+from hardwood.ensemble.sums import LARGEST_OUTPUT
 from hardwood.quoting import quote
 from hardwood.reals import read_reals, to_float
 from hardwood.results import Certificate
@@ -121,4 +122,8 @@ def read_targets(y: Any, n_rows: int) -> np.ndarray:
         raise ValueError(f"y: expected {n_rows} values, one per row of X, got shape {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("y: expected finite values")
+    too_large = np.abs(values) > LARGEST_OUTPUT
+    if too_large.any():
+        row = int(too_large.argmax())
+        raise ValueError(f"y: {values[row]:.3g} in row {row} is too large; expected numbers up to {LARGEST_OUTPUT:.3g}")
     return values
