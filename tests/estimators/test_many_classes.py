@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ from sklearn.tree import DecisionTreeClassifier
 from hardwood import (
     OptimalRobustTreeClassifier,
     RobustTreeClassifier,
+    ThreatModel,
     TreantClassifier,
     TreeEnsemble,
     adversarial_accuracy,
     attack,
     evaluate,
     export_rules,
+    is_vulnerable,
     make_adversarial_scorer,
     prune,
     refine,
@@ -161,7 +164,29 @@ class TestRefusals:
         with pytest.raises(ValueError, match="Only binary classification is supported: y has 3 classes"):
             model.fit(X, NAMES)
 
+
+class TestRefinement:
+    """What improves trees of two classes improves those of more."""
+
     @pytest.mark.parametrize("improve", [refine, prune, relabel])
-    def test_refinement(self, improve: object, tree: RobustTreeClassifier) -> None:
-        with pytest.raises(ValueError, match="only models of two can be improved"):
-            improve(tree, X, NAMES, 0.2)  # type: ignore[operator]
+    def test_fitted_trees(self, improve: Callable[..., RobustTreeClassifier]) -> None:
+        deep = RobustTreeClassifier(0.2, max_depth=8).fit(X, NAMES)
+        better = improve(deep, X, NAMES)
+        before, after = (adversarial_accuracy(model, X, NAMES, 0.2) for model in (deep, better))
+        assert after > before - 2 * (deep.get_n_leaves() - better.get_n_leaves()) / len(X)
+        assert after > before or better.get_n_leaves() < deep.get_n_leaves()
+        assert better.classes_.tolist() == deep.classes_.tolist()
+
+    @pytest.mark.parametrize("attackers", [None, {"setosa": ["versicolor"], "versicolor": ["virginica"]}])
+    def test_search(self, attackers: object) -> None:
+        threat = ThreatModel(0.2, attacking_classes=attackers)
+        greedy, *refined = (
+            RobustTreeClassifier(threat, max_depth=3, refine=refine, n_starts=3, random_state=0).fit(X, NAMES)
+            for refine in (None, "alternate", "search")
+        )
+        before, after = (
+            is_vulnerable(model, X, NAMES, threat).sum() + 2 * model.get_n_leaves() for model in (greedy, refined[0])
+        )
+        assert after <= before
+        report = refined[1].search_report_
+        assert adversarial_accuracy(refined[1], X, NAMES, threat) == pytest.approx(1 - report.chosen.training_loss)

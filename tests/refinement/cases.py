@@ -9,6 +9,36 @@ from hardwood.refinement.rows import Rows
 from reference import attacking
 
 
+def general_case(
+    seed: int, n_classes: int = 3, *, holes: bool = False, whole_weights: bool = False
+) -> tuple[TreeEnsemble, Rows]:
+    """Return the same of several classes; with `holes` values are missing, and can be blanked and filled.
+
+    Some attackers want certain classes only.
+    """
+    generator = np.random.default_rng(seed)
+    schema = attacking.random_schema(generator, accepts_missing=holes)
+    tree = attacking.random_trees(generator, schema, n_classes=n_classes)
+    n_rows = int(generator.integers(2, 20))
+    matrix = attacking.random_rows(generator, tree, n_rows, missing=holes)
+    names = list("abcd"[:n_classes])
+    attackers = [None, None, ["a"], names[1:], {"a": ["b"], names[-1]: names[:1]}][generator.integers(5)]
+    options = {}
+    if holes:
+        columns = list(range(schema.n_features))
+        hidden = [None, "all", [int(generator.choice(columns))]]
+        options = {"blank": hidden[generator.integers(3)], "fill": hidden[generator.integers(3)]}
+        if generator.random() < 0.3 and schema.categories[0] is None:
+            options["within"] = {0: (-1.2, 0.7)}
+    threat = ThreatModel(attacking.random_threat(generator, schema), attacking_classes=attackers, **options)
+    label = generator.integers(0, n_classes, n_rows)
+    weight = generator.integers(1, 4, n_rows).astype(float)
+    if not whole_weights and generator.random() < 0.5:
+        weight = generator.uniform(0.1, 2.0, n_rows)
+    rho = float(generator.choice([1.0, 1.0, 0.5, 0.0]))
+    return tree, Rows(matrix, label, weight, threat.resolve(schema, tree.labels), rho)
+
+
 def random_case(seed: int, *, categorical: bool = True, whole_weights: bool = False) -> tuple[TreeEnsemble, Rows]:
     """Return a random tree, and rows of a random table whose values hug its thresholds."""
     generator = np.random.default_rng(seed)

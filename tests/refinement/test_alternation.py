@@ -12,7 +12,8 @@ from hardwood.refinement.leaf_values import fill_values, measure_loss
 from hardwood.refinement.refined import improve, order_features
 from hardwood.refinement.rows import find_grid, make_samples
 from hardwood.refinement.working_tree import count_leaves, harvest, plant
-from refinement.cases import loss_by_attack, random_case
+from reference.refining import loss_by_points
+from refinement.cases import general_case, loss_by_attack, random_case
 
 SEEDS = st.integers(0, 2**32 - 1)
 UNLIMITED = np.iinfo(np.int64).max
@@ -33,6 +34,36 @@ def test_a_sweep_never_raises_the_objective_and_the_loss_it_reports_is_exact(see
         assert after == pytest.approx(loss_by_attack(grown, rows) + price * grown.n_leaves)
         assert after <= before + 1e-9
         before = after
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.5, 2.0]), st.integers(0, 5), st.integers(2, 4), st.booleans())
+def test_so_does_one_with_more_classes_and_missing_values(seed, price, max_depth, n_classes, holes):
+    """Whoever attacks: everybody, some classes, who wants certain classes only, who blanks and fills."""
+    start, rows = general_case(seed, n_classes, holes=holes)
+    samples = make_samples(rows, find_grid(rows, start))
+    tree = plant(start, samples, capacity=200)
+    before = loss_by_points(start, rows)
+    assert samples.weight[find_lost(samples, tree)].sum() == pytest.approx(before)
+    assert measure_loss(start, rows) == pytest.approx(before)
+    before += price * start.n_leaves
+    generator = np.random.default_rng(seed)
+    for _ in range(3):
+        after = alternate(samples, tree, Settings(price, 1, max_depth, UNLIMITED), generator)
+        grown = harvest(tree, samples, start.schema, start.labels)
+        assert grown.n_leaves == count_leaves(tree)
+        assert after == pytest.approx(loss_by_points(grown, rows) + price * grown.n_leaves)
+        assert after <= before + 1e-9
+        before = after
+
+
+@given(SEEDS, st.integers(2, 4), st.booleans())
+def test_refined_trees_say_what_they_were_refined_to_say(seed, n_classes, holes):
+    """Class shares are filled in, and where missing values go is kept: the finished tree loses no more rows."""
+    start, rows = general_case(seed, n_classes, holes=holes)
+    refined = improve(start, rows, Settings(0.0, 20, 4, UNLIMITED), 0)
+    assert loss_by_points(refined, rows) <= loss_by_points(start, rows) + 1e-9
+    np.testing.assert_allclose(refined.value.sum(axis=1), 1.0)
+    assert refined.cover[refined.root[0]] == pytest.approx(rows.weight.sum())
 
 
 @given(SEEDS)

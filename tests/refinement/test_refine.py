@@ -36,7 +36,7 @@ from hardwood.refinement.rows import Rows, find_grid, make_samples
 from hardwood.refinement.working_tree import plant
 from hardwood.table import Schema
 from reference import attacking, refining
-from refinement.cases import loss_by_attack, random_case
+from refinement.cases import general_case, loss_by_attack, random_case
 
 SEEDS = st.integers(0, 2**32 - 1)
 UNLIMITED = np.iinfo(np.int64).max
@@ -98,18 +98,18 @@ def test_it_grows_where_it_may():
     assert refine(leaf, X, (X[:, 0] > 0.5).astype(int), 0.1, max_depth=1).n_leaves == 2
 
 
-@given(SEEDS, st.sampled_from([0.0, 1.0]))
-def test_the_move_of_one_node_is_the_best_there_is(seed, price):
+@given(SEEDS, st.sampled_from([0.0, 1.0]), st.integers(2, 4))
+def test_the_move_of_one_node_is_the_best_there_is(seed, price, n_classes):
     """Where no feature is asked twice on a path, the scan is exact: nothing that can become of the root is better."""
     generator = np.random.default_rng(seed)
     n_rows = int(generator.integers(2, 9))
     X = generator.integers(0, 4, (n_rows, 3)).astype(float)
-    label = generator.integers(0, 2, n_rows)
-    subtrees = [0, 1, (1, 1.5, 0, 1), (2, 1.5, 1, 0)]
+    label = generator.integers(0, n_classes, n_rows)
+    subtrees = [0, 1, (1, 1.5, 0, 1), (2, 1.5, n_classes - 1, 0)]
     start = subtrees[generator.integers(4)]
     if generator.random() < 0.7:
         start = (0, float(generator.integers(0, 3)) + 0.5, start, subtrees[generator.integers(4)])
-    tree = attacking.build(start, schema=Schema.numeric(3))
+    tree = attacking.build(start, schema=Schema.numeric(3), n_classes=n_classes)
     reach = ThreatModel([0.6, 0.3, 1.0]).resolve(tree.schema, tree.labels)
     rows = Rows(X, label, np.ones(n_rows), reach)
     samples = make_samples(rows, find_grid(rows, tree))
@@ -119,8 +119,8 @@ def test_the_move_of_one_node_is_the_best_there_is(seed, price):
         [] if j in own else samples.cut[samples.first_cut[j] : samples.first_cut[j + 1]].tolist() for j in range(3)
     ]
     best = loss_by_attack(tree, rows) + price * refining.count_leaves(start)
-    for other in refining.moves(start, thresholds, can_grow=True):
-        loss = loss_by_attack(attacking.build(other, schema=Schema.numeric(3)), rows)
+    for other in refining.moves(start, thresholds, can_grow=True, n_classes=n_classes):
+        loss = loss_by_attack(attacking.build(other, schema=Schema.numeric(3), n_classes=n_classes), rows)
         best = min(best, loss + price * refining.count_leaves(other))
     working = plant(tree, samples, capacity=50)
     working.nodes["settled"][1:] = 0  # only the root is visited
@@ -142,6 +142,23 @@ def test_labels_are_those_of_enumeration(seed):
     assert measure_loss(relabelled, rows) == pytest.approx(
         refining.best_labels(lambda other: measure_loss(other, rows), tree)
     )
+
+
+@given(SEEDS, st.integers(3, 4))
+def test_no_leaf_of_several_classes_had_better_say_another(seed, n_classes):
+    tree, rows = general_case(seed, n_classes, whole_weights=True)
+    rows = rows._replace(rho=1.0, reach=replace(rows.reach, targets=None))
+    labels = find_labels(tree, rows)
+
+    def lost(classes):
+        plain = {"base_score": np.zeros(n_classes), "divisor": 1.0, "precision": "float64"}
+        return measure_loss(replace(tree, value=np.eye(n_classes)[classes], **plain), rows)
+
+    found = lost(labels)
+    assert found <= measure_loss(tree, rows)
+    for leaf in np.flatnonzero(tree.feature < 0):
+        for other in range(n_classes):
+            assert found <= lost(np.where(np.arange(len(labels)) == leaf, other, labels))
 
 
 @pytest.mark.parametrize("name", ["banknote-authentication", "diabetes", "spambase", "wine"])
@@ -193,9 +210,10 @@ def test_relabelling_large_trees_never_loses(name):
 
 @given(SEEDS)
 def test_every_step_of_pruning_loses_what_it_says(seed):
-    tree, rows = random_case(seed)
+    tree, rows = random_case(seed) if seed % 2 else general_case(seed, holes=True)
+    rows = rows._replace(reach=replace(rows.reach, targets=None))
     steps = pruning._find_path(tree, rows)
-    assert steps[0].loss == pytest.approx(loss_by_attack(tree, rows))
+    assert steps[0].loss == pytest.approx(refining.loss_by_points(tree, rows))
     for k in range(len(steps)):
         pruned = pruning._cut(tree, steps[1 : k + 1], rows)
         assert pruned.n_leaves == steps[k].n_leaves
@@ -233,34 +251,26 @@ class TestDoor:
         X, y = numbers
         tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
         forest = RandomForestClassifier(2, max_depth=2).fit(X, y)
-        three = DecisionTreeClassifier(max_depth=2).fit(X, np.arange(len(y)) % 3)
+        three = np.arange(len(y)) % 3
+        wants = ThreatModel(0.1, attacking_classes={0: [1]})
         for improve in (refine, prune, pruning_path):
             with pytest.raises(ValueError, match="it has 2 trees"):
                 improve(forest, X, y, 0.1)
         for improve in (refine, prune, pruning_path, relabel):
             with pytest.raises(ValueError, match="threat=None"):
                 improve(tree, X, y)
-            with pytest.raises(ValueError, match="only models of two"):
-                improve(three, X, np.arange(len(y)) % 3, 0.1)
             with pytest.raises(ValueError, match="sample_weight"):
                 improve(tree, X, y, 0.1, sample_weight=-y)
             with pytest.raises(ValueError, match="rho=2"):
                 improve(tree, X, y, 0.1, rho=2)
             with pytest.raises(ValueError, match="attack rules"):
                 improve(tree, X, y, ThreatModel(rules=[AttackRule(0, add=1.0)], budget=1))
+            if improve is not refine:
+                with pytest.raises(ValueError, match="give the list of classes that attack"):
+                    improve(DecisionTreeClassifier(max_depth=2).fit(X, three), X, three, wants)
         for parameter in ({"price": -1}, {"max_sweeps": 1.5}, {"max_depth": -1}, {"random_state": "x"}):
             with pytest.raises(ValueError, match=next(iter(parameter))):
                 refine(tree, X, y, 0.1, **parameter)
-
-    def test_missing_values(self, numbers):
-        X, y = numbers
-        holes = X.copy()
-        holes[3, 0] = np.nan
-        tree = DecisionTreeClassifier(max_depth=2).fit(holes, y)
-        with pytest.raises(ValueError, match="row 3 has a missing value"):
-            refine(tree, holes, y, 0.1)
-        with pytest.raises(ValueError, match="blank='all': refine knows attackers who move values only"):
-            refine(tree, X, y, ThreatModel(0.1, blank="all"))
 
     @pytest.mark.parametrize("hides", [{}, {"blank": [0], "fill": "all"}])
     def test_missing_values_of_relabelled_and_pruned_trees(self, numbers, hides):
@@ -284,19 +294,56 @@ class TestDoor:
         assert prune(tree, holes, y, threat, price=3.0).n_leaves < tree.n_leaves
 
 
+@given(SEEDS, st.integers(2, 3), st.booleans())
+def test_the_split_of_a_feature_with_missing_values_is_the_best_of_all(seed, n_classes, categorical):
+    """Every threshold, or set of categories, with missing values on either side, and parted from all others."""
+    generator = np.random.default_rng(seed)
+    n_rows, labels = int(generator.integers(2, 15)), ("a", "b", "c") if categorical else None
+    schema = Schema(1, None, (labels,), accepts_missing=True)
+    X = generator.integers(0, 4 if categorical else 5, (n_rows, 1)).astype(float)
+    X[generator.random(n_rows) < 0.3] = np.nan
+    hidden = [None, "all"]
+    threat = ThreatModel(
+        [{"a": ["b"], "b": ["c", "a"]} if categorical else 0.6],
+        attacking_classes=[None, [0], [1], {0: [1]}][generator.integers(4)],
+        blank=hidden[generator.integers(2)],
+        fill=hidden[generator.integers(2)],
+    )
+    leaf = attacking.build(0, schema=schema, n_classes=n_classes)
+    rows = Rows(X, generator.integers(0, n_classes, n_rows), np.ones(n_rows), threat.resolve(schema, leaf.labels))
+    tests = [-1.0, 0.5, 1.5, 2.5, 3.5, *(k + d for k in range(5) for d in (-0.6, 0.6, -0.61, 0.59))]
+    if categorical:
+        tests = [set(chosen) for size in range(5) for chosen in itertools.combinations(range(4), size)]
+    best = n_rows
+    for test, (first, second), side in itertools.product(
+        [*tests, *([] if categorical else [9.0])], itertools.product(range(n_classes), repeat=2), (False, True)
+    ):
+        tree = attacking.build((0, test, first, second), schema=schema, n_classes=n_classes)
+        tree = replace(tree, missing_left=np.array([side, False, False]))
+        best = min(best, refining.loss_by_points(tree, rows))
+    samples = make_samples(rows, find_grid(rows, leaf))
+    found = alternate(samples, plant(leaf, samples, 3), Settings(0.0, 5, 1, UNLIMITED), np.random.default_rng(0))
+    assert found == pytest.approx(best)
+
+
 @given(SEEDS)
 def test_the_split_by_categories_is_the_best_of_all_partitions(seed):
     generator = np.random.default_rng(seed)
-    n_codes, n_rows = int(generator.integers(2, 5)), int(generator.integers(2, 15))
+    n_codes, n_rows, n_classes = (int(generator.integers(2, most)) for most in (5, 15, 4))
     schema = Schema(1, None, (tuple("abcd"[:n_codes]),))
-    tree = attacking.build(0, schema=schema)
+    tree = attacking.build(0, schema=schema, n_classes=n_classes)
     relation = {"abcd"[k]: ["abcd"[j] for j in range(n_codes) if generator.random() < 0.3] for k in range(n_codes)}
     threat = ThreatModel([relation], attacking_classes=[None, [0], [1]][generator.integers(3)])
-    X, label = generator.integers(0, n_codes, (n_rows, 1)).astype(float), generator.integers(0, 2, n_rows)
+    X, label = generator.integers(0, n_codes, (n_rows, 1)).astype(float), generator.integers(0, n_classes, n_rows)
     rows = Rows(X, label, np.ones(n_rows), threat.resolve(schema, tree.labels))
     codes = range(n_codes + 1)
     subsets = [set(chosen) for size in codes for chosen in itertools.combinations(codes, size)]
-    best = min(loss_by_attack(attacking.build((0, left, 0, 1), schema=schema), rows) for left in subsets)
+    pairs = list(itertools.combinations(range(n_classes), 2))
+    best = min(
+        loss_by_attack(attacking.build((0, left, *pair), schema=schema, n_classes=n_classes), rows)
+        for left in subsets
+        for pair in pairs
+    )
     samples = make_samples(rows, find_grid(rows, tree))
     found = alternate(samples, plant(tree, samples, 3), Settings(0.0, 5, 1, UNLIMITED), np.random.default_rng(0))
     assert found == pytest.approx(best)

@@ -13,7 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_checks import find_faulty_checks
-from hardwood import RobustTreeClassifier, adversarial_accuracy, is_vulnerable, make_adversarial_scorer, refine
+from hardwood import (
+    RobustTreeClassifier,
+    ThreatModel,
+    adversarial_accuracy,
+    is_vulnerable,
+    make_adversarial_scorer,
+    refine,
+)
 from hardwood.refinement import search as search_module
 
 
@@ -136,3 +143,32 @@ def test_wrong_parameters(numbers):
     for parameters in ({"refine": "tao"}, {"refine_price": -1.0}, {"n_starts": 2.5}, {"progress": 3}):
         with pytest.raises(ValueError, match=next(iter(parameters))):
             make().set_params(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("hides", [{}, {"blank": ["income"]}, {"fill": "all"}, {"blank": "all", "fill": "all"}])
+def test_tables_with_missing_values(frame, hides):
+    """Numbers and categories are missing; what the search says that it loses is what `is_vulnerable` finds."""
+    X, y = frame
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.1)
+    threat = ThreatModel({"income": 1.0, "color": {"red": ["blue"]}}, **hides)
+    losses = {}
+    for name in (None, "alternate", "search"):
+        model = RobustTreeClassifier(threat, max_depth=3, refine=name, n_starts=2, random_state=0).fit(X, y)
+        losses[name] = is_vulnerable(model, X, y, threat).sum() + 2.0 * model.get_n_leaves()
+    assert losses["alternate"] <= losses[None]
+    assert is_vulnerable(model, X, y, threat).mean() == pytest.approx(model.search_report_.chosen.training_loss)
+    assert refine(model, X, y).ensemble_.n_leaves <= model.get_n_leaves()
+
+
+def test_the_search_learns_where_missing_values_go():
+    """Rows whose value is missing are of one class: a single split parts them from all others."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 2))
+    y = (generator.random(200) < 0.4).astype(int)
+    X[y == 1, 0] = np.nan
+    model = RobustTreeClassifier(0.1, max_depth=2, refine="search", random_state=0).fit(X, y)
+    assert adversarial_accuracy(model, X, y, 0.1) == 1.0
+    assert model.get_n_leaves() == 2
+    blanked = ThreatModel(0.1, blank=[0])
+    model = RobustTreeClassifier(blanked, max_depth=2, refine="search", random_state=0).fit(X, y)
+    assert adversarial_accuracy(model, X, y, blanked) == max(y.mean(), 1 - y.mean())

@@ -137,7 +137,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     *Many classes.* With more than two classes the attacker's answer to a split is how much of every class he leaves or
     puts on the left, the solution of a small convex problem that is solved in closed form. Of a class that he divides,
     the rows with the lowest ends of reach go left, those with the same one together, until the weight is as near as can
-    be to the solution; `min_samples_leaf` is kept whoever that is. Such trees need `attacker="groot"`, `refine=None`.
+    be to the solution; `min_samples_leaf` is kept whoever that is. Such trees need `attacker="groot"`.
 
     *Bins.* Thresholds between bins are chosen from the ends of the reach of 50,000 rows, those with the smallest hashes
     of their numbers. Up to that size the tree does not depend on the order of the rows, and it never depends on
@@ -321,7 +321,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.attacker == "groot" and self.refine is None
+        tags.classifier_tags.multi_class = self.attacker == "groot"
         tags.input_tags.allow_nan = tags.classifier_tags.multi_class
         return tags
 

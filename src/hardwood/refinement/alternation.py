@@ -3,8 +3,9 @@
 The tree is improved node by node, in random order, until nothing moves: tree alternating optimisation
 (Carreira-Perpiñán and Tavallali, 2018) with the attacker in the loss. What counts at a node are the samples that can be
 moved there and are not lost elsewhere anyway; each of them is lost if it enters the left subtree, or the right one, or
-both, or neither. So every other split is judged by two histograms per feature, and the node may as well become a leaf,
-give way to one of its subtrees, or have them swapped. `_kernels.refine.sweeping` does it.
+both, or neither, however many classes there are. So every other split is judged by two histograms per feature, and the
+node may as well become a leaf, give way to one of its subtrees, or have them swapped. `_kernels.refine.sweeping` does
+it.
 """
 
 from typing import NamedTuple
@@ -14,7 +15,8 @@ import numpy as np
 from hardwood._kernels.refine.accounting import Stakes
 from hardwood._kernels.refine.codes import Samples
 from hardwood._kernels.refine.moves import MOVE, merge_equals
-from hardwood._kernels.refine.scanning import Histograms
+from hardwood._kernels.refine.reached import EPOCH, Lists
+from hardwood._kernels.refine.scanning import BLOCK, Histograms
 from hardwood._kernels.refine.sweeping import Limits, Workspace, accept, sweep
 from hardwood._kernels.refine.tree import FREE, N_CHANGES, Tree, count_all_wrong
 from hardwood.refinement.partitions import offer_partitions
@@ -22,6 +24,8 @@ from hardwood.refinement.working_tree import count_leaves
 
 # Losses that differ by no more than this share of the weight of all samples count as equal.
 TOLERANCE = 1e-10
+# Room for lists of samples, in samples per sample: those of the nodes of some levels.
+LISTED = 16
 
 
 class Settings(NamedTuple):
@@ -48,10 +52,12 @@ def alternate(samples: Samples, tree: Tree, settings: Settings, generator: np.ra
         position = sweep(samples, tree, order, 0, has_categories, limits, work)
         while position < len(order):
             offer_partitions(samples, tree, order[position], limits, work)
-            accept(samples, tree, order[position], work)
+            accept(samples, tree, order[position], limits, work)
             position = sweep(samples, tree, order, position + 1, has_categories, limits, work)
         if merge_equals(tree, work.stack):
             count_all_wrong(samples, tree, work.stack, work.wrong)
+            tree.nodes["settled"] = -1
+            work.lists.present[EPOCH] += 1
         if tree.sizes[N_CHANGES] == n_changes:
             break
     return float(samples.weight[work.wrong > 0].sum()) + settings.price * count_leaves(tree)
@@ -83,18 +89,30 @@ def make_workspace(samples: Samples, tree: Tree) -> Workspace:
         wrong=np.empty(n_samples, dtype=np.int32),
         stakes=Stakes(
             reached=np.empty(n_samples, dtype=np.int32),
+            below=np.empty(n_samples, dtype=np.int32),
             active=np.empty(n_samples, dtype=np.int32),
             loses=np.empty(n_samples, dtype=np.uint8),
-            counts=np.zeros(4, dtype=np.int64),
+            counts=np.zeros(5, dtype=np.int64),
             by_class=np.empty(max(n_classes, 2)),
-            by_side=np.empty(3),
+            by_side=np.empty(4),
             path=np.empty(n_nodes + 2, dtype=np.int64),
+        ),
+        lists=Lists(
+            pool=np.empty(LISTED * n_samples, dtype=np.int32),
+            start=np.zeros(n_nodes, dtype=np.int64),
+            length=np.zeros(n_nodes, dtype=np.int64),
+            epoch=np.full(n_nodes, -1, dtype=np.int64),
+            present=np.zeros(2, dtype=np.int64),
+            touched=np.zeros(n_nodes, dtype=np.int64),
+            changed=np.zeros(n_samples, dtype=np.int64),
         ),
         histograms=Histograms(
             plain=np.zeros(n_cuts),
             swapped=np.zeros(n_cuts),
+            used=np.zeros((n_cuts >> BLOCK) + 2, dtype=np.bool_),
             undecided=np.empty(n_samples, dtype=np.int32),
             side=np.empty(n_samples, dtype=np.uint8),
+            ends=np.zeros(4),
         ),
         move=np.zeros(1, dtype=MOVE),
         move_set=np.zeros(n_words, dtype=np.uint64),

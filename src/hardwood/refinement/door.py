@@ -16,7 +16,7 @@ from hardwood.weights import choose_weight_unit, find_weighted, measure_all, rea
 
 
 class Training(NamedTuple):
-    """A classifier of two classes, and the rows it is to be improved on."""
+    """A classifier, and the rows it is to be improved on."""
 
     ensemble: TreeEnsemble
     rows: Rows
@@ -33,33 +33,25 @@ def read_training(
     sample_weight: Any,
     *,
     several: bool = False,
-    missing: bool = False,
+    targets: bool = False,
 ) -> Training:
     """Read a model, which may have several trees if `several`, a table, labels, weights and the attacker.
 
-    missing : whether values may be missing, and be blanked and filled by the attacker.
+    targets : whether the attacker may want certain classes only.
     """
     words = _read_threat(model, threat)
     question = read_question(model, X, y, words)
     ensemble, matrix, words = question.ensemble, question.matrix, question.threat
-    if len(ensemble.labels) != 2:
-        raise ValueError(
-            f"model: it has the classes {quote(ensemble.labels.tolist())}; only models of two can be improved"
-        )
     if ensemble.n_trees != 1 and not several:
         raise ValueError(f"model: it has {ensemble.n_trees} trees; expected a single tree")
     if not isinstance(question.reach, Reach):
         raise ValueError("threat: attack rules with a budget are not known here; give distances instead")
     if not len(matrix):
         raise ValueError("X: expected at least one row")
-    is_missing = np.isnan(matrix).any(axis=1)
-    if is_missing.any() and not missing:
+    if question.reach.targets is not None and not targets:
         raise ValueError(
-            f"X: row {int(is_missing.argmax())} has a missing value; refine takes complete rows, relabel and prune any"
-        )
-    if question.reach.blank is not None and not missing:
-        raise ValueError(
-            f"blank={quote(words.blank)}: refine knows attackers who move values only; relabel and prune know it"
+            f"attacking_classes={quote(words.attacking_classes)}: refine knows attackers who want "
+            "certain classes, this does not; give the list of classes that attack"
         )
     ensemble = floor_thresholds(ensemble, question.reach.whole)
     weight, unit = _read_weight(sample_weight, len(matrix))

@@ -1,11 +1,14 @@
 """Splits by categories: the best set of categories to send left, exactly, by a minimum cut."""
 
+from itertools import combinations
+
 import numpy as np
 
 from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.codes import Samples
 from hardwood._kernels.refine.moves import SPLIT
-from hardwood._kernels.refine.sweeping import Limits, Workspace
+from hardwood._kernels.refine.scanning import BY_ITSELF
+from hardwood._kernels.refine.sweeping import Limits, Workspace, gather_pair
 from hardwood._kernels.refine.tree import Tree
 from hardwood.refinement.minimum_cut import Groups, choose_labels
 from hardwood.refinement.rows import pack, unpack
@@ -14,11 +17,28 @@ from hardwood.refinement.rows import pack, unpack
 def offer_partitions(samples: Samples, tree: Tree, node: int, limits: Limits, work: Workspace) -> None:
     """Look for a better split of a node among those by categories, and note it in `work.move`.
 
+    Two new leaves are given every pair of classes that may pay, as the kernels do with numbers.
+    """
+    n_classes, of_leaves, n_leaves = len(work.stakes.by_class), bool(work.stakes.counts[3]), work.stakes.counts[4]
+    if not of_leaves or n_classes == 2:
+        _offer_pair(samples, tree, node, (0, 1) if of_leaves else (-1, -1), limits, work)
+        return
+    for labels in combinations(range(n_classes), 2):
+        if gather_pair(samples, tree, node, labels, n_leaves, limits, work):
+            _offer_pair(samples, tree, node, labels, limits, work)
+
+
+def _offer_pair(
+    samples: Samples, tree: Tree, node: int, labels: tuple[int, int], limits: Limits, work: Workspace
+) -> None:
+    """Do so for two new leaves of two classes, or with -1 for the subtrees there are.
+
     Every set of categories comes with its complement, so the subtrees need not be swapped.
     """
-    n_undecided, of_leaves = int(work.stakes.counts[2]), bool(work.stakes.counts[3])
+    n_undecided = int(work.stakes.counts[2])
     undecided = work.histograms.undecided[:n_undecided]
-    loses_left = work.histograms.side[:n_undecided] == LEFT
+    side = work.histograms.side[:n_undecided]
+    loses_left = side & LEFT > 0
     weight = samples.weight[undecided]
     # What is lost left of all cuts, where everything goes right, without what would not be lost on the left.
     always = float(work.base[0]) - float(weight[~loses_left].sum())
@@ -26,6 +46,8 @@ def offer_partitions(samples: Samples, tree: Tree, node: int, limits: Limits, wo
     for feature in np.flatnonzero(samples.first_reach >= 0).tolist():
         sets = _Sets(samples, tree, node, feature)
         kinds = samples.low[feature, undecided].astype(np.intp)
+        if len(samples.own):  # what is lost by its own value only is counted as if nobody moved it
+            kinds = np.where(side & BY_ITSELF, samples.own[feature, undecided] + len(sets.open), kinds)
         lost = np.zeros((2, len(sets.reach)))
         np.add.at(lost, (loses_left.astype(np.intp), kinds), weight)
         goes_left = sets.divide(lost)
@@ -35,7 +57,7 @@ def offer_partitions(samples: Samples, tree: Tree, node: int, limits: Limits, wo
         if loss < move["loss"] - (limits.tolerance if move["kind"] == SPLIT else 0.0):
             move["loss"], move["width"], move["kind"] = loss, 0.0, SPLIT
             move["feature"], move["cut"], move["is_swapped"] = feature, 0, False
-            move["label"], move["right_label"] = (0, 1) if of_leaves else (-1, -1)
+            move["label"], move["right_label"] = labels
             work.move_set[:] = pack(goes_left[None], len(work.move_set))[0]
 
 

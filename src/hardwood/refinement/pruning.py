@@ -11,7 +11,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.reachable import find_parents
 from hardwood.reals import LARGEST, check_number
 from hardwood.refinement.door import hand_back, read_training
-from hardwood.refinement.leaf_values import fill_values, list_leaves
+from hardwood.refinement.leaf_values import fill_values, keep_missing, list_leaves
 from hardwood.refinement.rows import Rows, divide
 from hardwood.refinement.working_tree import number_nodes
 
@@ -30,7 +30,7 @@ def prune(
 
     Parameters
     ----------
-    model : fitted classifier of a single tree and two classes
+    model : fitted classifier of a single tree
         Anything :func:`as_ensemble` takes.
     X : table of shape (n_samples, n_features)
         The rows that count; with missing values if the model takes them.
@@ -62,7 +62,7 @@ def prune(
     >>> tree.get_n_leaves(), pruned.get_n_leaves()
     (205, 8)
     """
-    training = read_training(model, X, y, threat, rho, sample_weight, missing=True)
+    training = read_training(model, X, y, threat, rho, sample_weight)
     ensemble, rows = training.ensemble, training.rows
     price = check_number("price", price, 0.0, LARGEST) / training.weight_unit
     steps = _find_path(ensemble, rows)
@@ -101,7 +101,7 @@ def pruning_path(
     >>> path.prices.round(2).tolist(), path.losses.tolist(), path.n_leaves.tolist()
     ([0.0, 1.0, 2.33], [73.0, 74.0, 81.0], [5, 4, 1])
     """
-    ensemble, rows, _, unit = read_training(model, X, y, threat, rho, sample_weight, missing=True)
+    ensemble, rows, _, unit = read_training(model, X, y, threat, rho, sample_weight)
     steps = _find_path(ensemble, rows)
     prices, kept = [0.0], [min(steps, key=lambda step: (step.loss, step.n_leaves))]
     while True:
@@ -182,7 +182,7 @@ def _prepare(ensemble: TreeEnsemble, rows: Rows) -> kernels.Pruning:
         leaf=np.concatenate(leaves).astype(np.int64),
         label=np.concatenate(labels).astype(np.int64),
         weight=np.concatenate(weights),
-        at_stake=np.zeros((n_nodes, 2)),
+        at_stake=np.zeros((n_nodes, len(ensemble.labels))),
         lost=np.zeros(n_nodes),
         became=np.where(ensemble.feature < 0, np.arange(n_nodes), -1),
         wrong=np.zeros(n_nodes, dtype=np.int64),
@@ -259,4 +259,4 @@ def _cut(ensemble: TreeEnsemble, steps: list[_Step], rows: Rows) -> TreeEnsemble
         missing_left=ensemble.missing_left[number],
         category_start=np.where(is_leaf, -1, ensemble.category_start[number]),
     )
-    return fill_values(pruned, label[number], rows, keep_missing=ensemble.schema.accepts_missing)
+    return fill_values(pruned, label[number], rows, learned=keep_missing(pruned))

@@ -11,7 +11,7 @@ from hardwood.refinement.alternation import Settings, alternate
 from hardwood.refinement.door import check_seed, hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.rows import Rows, find_grid, make_samples, order_columns, select_columns
-from hardwood.refinement.working_tree import find_capacity, harvest, plant
+from hardwood.refinement.working_tree import find_capacity, find_learned, harvest, plant
 
 PRICE = 2.0  # the best or as good as the best for every start, over 14 tables
 MAX_SWEEPS = 20
@@ -39,10 +39,10 @@ def refine(
 
     Parameters
     ----------
-    model : fitted classifier of a single tree and two classes
+    model : fitted classifier of a single tree
         Anything :func:`as_ensemble` takes: hardwood's own, a DecisionTreeClassifier, a saved model.
     X : table of shape (n_samples, n_features)
-        The rows to improve it on, as a rule those it was trained on; without missing values.
+        The rows to improve it on, as a rule those it was trained on; with missing values if the model takes them.
     y : array-like of labels
     threat : ThreatModel or any of its spellings, or None
         What the attacker may do; not rules with a budget. None: what the model was trained against, which hardwood's
@@ -73,6 +73,9 @@ def refine(
     their feature; what is then still equal is decided by what is in the columns, not by their order. Two columns with
     the same contents are the only case in which the order decides.
 
+    Where values of a feature are missing, or can be made so, each split of it learns which side they are on, or parts
+    them from all others. Elsewhere they go where more of the weight goes.
+
     `predict_proba` gives the class shares of each leaf after the attacker has moved the rows. A leaf that was given a
     class against the majority of its rows says so with a share just above one half.
 
@@ -90,7 +93,7 @@ def refine(
     0.730
     0.762
     """
-    training = read_training(model, X, y, threat, rho, sample_weight)
+    training = read_training(model, X, y, threat, rho, sample_weight, targets=True)
     ensemble, rows = training.ensemble, training.rows
     settings = Settings(
         price=check_number("price", price, 0.0, LARGEST) / training.weight_unit,
@@ -116,7 +119,7 @@ def improve_ordered(start: TreeEnsemble, rows: Rows, settings: Settings, seed: i
     tree = plant(start, samples, find_capacity(start, len(samples.weight), settings.max_depth))
     alternate(samples, tree, settings, np.random.default_rng(seed))
     refined = harvest(tree, samples, start.schema, start.labels)
-    return fill_values(refined, refined.node_class, rows)
+    return fill_values(refined, refined.node_class, rows, learned=find_learned(samples, start.schema))
 
 
 def order_features(ensemble: TreeEnsemble, columns: np.ndarray) -> TreeEnsemble:

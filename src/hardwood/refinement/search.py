@@ -21,7 +21,7 @@ from hardwood.refinement.alternation import Settings, alternate, find_lost
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.rows import Rows, divide, find_grid, make_samples, take_samples
 from hardwood.refinement.search_report import Candidate, SearchReport
-from hardwood.refinement.working_tree import count_leaves, find_capacity, harvest, plant
+from hardwood.refinement.working_tree import count_leaves, find_capacity, find_learned, harvest, plant
 
 # Rows as they count: multiples of their reach, and the share of each row that moves so far.
 SMOOTHINGS = {"none": ((1.0, 1.0),), "wider": ((1.0, 0.4), (1.1, 0.3), (1.2, 0.3))}
@@ -146,9 +146,9 @@ class _Problem:
         return [self._refine_drawn(number, name, start, drawn) for name in SMOOTHINGS]
 
     def _draw(self, number: int) -> np.ndarray | None:
-        """Return how often each row is drawn; None if that leaves a class without rows."""
+        """Return how often each row is drawn; None if that leaves but one class."""
         drawn = np.random.default_rng((self.seed, number)).poisson(1.0, len(self.rows.label))
-        return drawn if len(np.unique(self.rows.label[drawn > 0])) == len(self.classes) else None
+        return drawn if len(np.unique(self.rows.label[drawn > 0])) > 1 else None
 
     def _refine_all(self, smoothing: str, start: TreeEnsemble) -> _Found:
         tree = self._plant(start, self.samples[smoothing])
@@ -205,5 +205,6 @@ class _Problem:
 
     def finish(self, tree: Tree) -> TreeEnsemble:
         """Return a tree that was found as a TreeEnsemble."""
-        refined = harvest(tree, self.samples["none"], self.schema, self.classes)
-        return fill_values(refined, refined.node_class, self.rows)
+        samples = self.samples["none"]
+        refined, learned = harvest(tree, samples, self.schema, self.classes), find_learned(samples, self.schema)
+        return fill_values(refined, refined.node_class, self.rows, learned=learned)

@@ -32,6 +32,7 @@ def plant(ensemble: TreeEnsemble, samples: Samples, capacity: int) -> Tree:
     nodes["parent"] = FREE
     nodes["settled"] = -1
     own = nodes[:n_nodes]
+    own["missing_left"] = ensemble.missing_left[number]
     own["feature"], own["label"] = ensemble.feature[number], ensemble.node_class[number]
     own["left"], own["right"] = position[ensemble.left[number]], position[ensemble.right[number]]
     own["parent"] = -1
@@ -42,7 +43,10 @@ def plant(ensemble: TreeEnsemble, samples: Samples, capacity: int) -> Tree:
     for node in inner.tolist():
         feature = int(own["feature"][node])
         if number[node] in sets:
-            left_set[node] = pack(sets[int(number[node])][None], n_words)[0]
+            goes_left = sets[int(number[node])]
+            if count_codes(samples, feature) > len(goes_left):  # missing values are a category more
+                goes_left = np.append(goes_left, ensemble.missing_left[number[node]])
+            left_set[node] = pack(goes_left[None], n_words)[0]
         else:
             own["cut"][node] = _find_cut(samples, feature, float(ensemble.threshold[number[node]]))
     free = np.arange(capacity - 1, n_nodes - 1, -1, dtype=np.int64)
@@ -57,6 +61,20 @@ def plant(ensemble: TreeEnsemble, samples: Samples, capacity: int) -> Tree:
     drop_empty(samples, tree, np.int64(0), np.empty(n_words, dtype=np.uint64), *stacks)
     trace_below(samples, tree, np.int64(0), NOWHERE, stacks[0])
     return tree
+
+
+def count_codes(samples: Samples, feature: int) -> int:
+    """Return how many categories there are of a feature, the never seen and the missing included; 0 for numbers."""
+    return int(unpack(samples.known[feature][None], 64 * samples.known.shape[1]).sum())
+
+
+def find_learned(samples: Samples, schema: Schema) -> np.ndarray:
+    """Say of each feature whether it has been learned where missing values go."""
+    n_labels = [0 if labels is None else len(labels) for labels in schema.categories]
+    learned = samples.can_miss.copy()
+    for feature in schema.categorical:
+        learned[feature] = count_codes(samples, feature) > n_labels[feature] + 1
+    return learned
 
 
 def number_nodes(feature: np.ndarray, ensemble: TreeEnsemble) -> np.ndarray:
@@ -95,6 +113,15 @@ def harvest(tree: Tree, samples: Samples, schema: Schema, classes: np.ndarray) -
     threshold = np.zeros(len(nodes))
     at = samples.first_cut[nodes["feature"][is_numerical]] + nodes["cut"][is_numerical]
     threshold[is_numerical] = samples.cut[at]
+    missing_left = np.where(is_leaf, False, nodes["missing_left"])
+    left_sets = []
+    for node in np.flatnonzero(~is_leaf & ~is_numerical):
+        labels = schema.categories[feature[node]]
+        assert labels is not None
+        goes_left = unpack(tree.left_set[node : node + 1], count_codes(samples, feature[node]))
+        if goes_left.shape[1] > len(labels) + 1:
+            missing_left[node] = goes_left[0, -1]
+        left_sets.append(LeftSets(np.array([node]), goes_left[:, : len(labels) + 1]))
     described = Nodes(
         size=np.array([len(nodes)]),
         feature=feature,
@@ -103,13 +130,8 @@ def harvest(tree: Tree, samples: Samples, schema: Schema, classes: np.ndarray) -
         right=np.where(is_leaf, -1, nodes["right"]),
         value=np.eye(len(classes))[np.where(is_leaf, nodes["label"], 0)],
         cover=np.zeros(len(nodes)),
-        missing_left=np.zeros(len(nodes), dtype=bool),
+        missing_left=missing_left,
     )
-    left_sets = []
-    for node in np.flatnonzero(~is_leaf & ~is_numerical):
-        labels = schema.categories[feature[node]]
-        assert labels is not None
-        left_sets.append(LeftSets(np.array([node]), unpack(tree.left_set[node : node + 1], len(labels) + 1)))
     return assemble(described, schema, left_sets, **describe_outputs(classes))
 
 

@@ -2,6 +2,10 @@
 
 A cut of a feature is a threshold between two ends of reaches. A row can be moved to the left of cut ``k`` iff
 ``k >= low``, and to its right iff ``k < high``: two small numbers per value are all that refinement has to know.
+
+A value that may be missing has a `state` besides: whether it can be a number, and whether it can be missing. The last
+cut of such a feature has all numbers on its left, so that a split there parts what is missing from what is not. A
+missing category is one more category.
 """
 
 from typing import NamedTuple
@@ -11,6 +15,8 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel
 
 MOST_CUTS = (1 << 16) - 1  # so that codes fit in 16 bits
+# What a value can be, and whether the row's own value is missing: bits.
+NUMBER, MISSING, OWN_MISSING = 1, 2, 4
 
 
 class Samples(NamedTuple):
@@ -26,6 +32,10 @@ class Samples(NamedTuple):
     first_reach: np.ndarray  # int64 per feature: where its category sets are in `reach`; -1 = numerical
     reach: np.ndarray  # uint64 (set, word): the categories that a sample can be given
     known: np.ndarray  # uint64 (feature, word): all categories there are, the never seen included
+    can_miss: np.ndarray  # bool per feature: whether it holds numbers, some of which may be missing
+    state: np.ndarray  # uint8 (feature, sample): NUMBER, MISSING, OWN_MISSING; empty if no number can be missing
+    targets: np.ndarray  # bool (class, class): which classes the attacker wants for each; empty if all others
+    own: np.ndarray  # uint16 (feature, sample): the code of the row's own value, with `targets` only
 
 
 @kernel(about="thresholds for refinement", seconds=0.4)

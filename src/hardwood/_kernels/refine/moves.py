@@ -3,7 +3,16 @@
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel, record_type
-from hardwood._kernels.refine.tree import FREE, N_CHANGES, N_FREE, N_LEAVES, NOWHERE, trace_categories
+from hardwood._kernels.refine.tree import (
+    FREE,
+    N_CHANGES,
+    N_FREE,
+    N_LEAVES,
+    NOWHERE,
+    find_window,
+    has_holes,
+    trace_categories,
+)
 
 # What can become of a node.
 KEEP, LEAF, CHILD, SPLIT = 0, 1, 2, 3
@@ -19,6 +28,7 @@ MOVE = record_type(
         ("feature", np.int64),
         ("cut", np.int64),
         ("is_swapped", np.bool_),  # whether the subtrees change places
+        ("missing_left", np.bool_),  # where a new split of a numerical feature sends missing values
     ],
     align=True,
 )
@@ -62,6 +72,7 @@ def _lift(tree, node, child, stack):
     tree.sizes[N_LEAVES] -= 1
     tree.nodes[node].feature = tree.nodes[child].feature
     tree.nodes[node].cut = tree.nodes[child].cut
+    tree.nodes[node].missing_left = tree.nodes[child].missing_left
     tree.nodes[node].label = tree.nodes[child].label
     tree.nodes[node].left = tree.nodes[child].left
     tree.nodes[node].right = tree.nodes[child].right
@@ -106,23 +117,8 @@ def apply_move(tree, node, move, move_set, stack):
         tree.nodes[tree.nodes[node].right].label = move.right_label
     tree.nodes[node].feature = move.feature
     tree.nodes[node].cut = move.cut
+    tree.nodes[node].missing_left = move.missing_left
     _copy_set(move_set, tree.left_set[node])
-
-
-@inner
-def find_window(tree, node, feature):
-    """The cuts of a numerical feature between which a node lies: those at both ends lead to one child only."""
-    first, last = np.int64(-1), np.int64(1 << 30)
-    child, above = node, tree.nodes[node].parent
-    while above >= 0:
-        if tree.nodes[above].feature == feature:
-            cut = np.int64(tree.nodes[above].cut)
-            if tree.nodes[above].left == child:
-                last = cut if cut < last else last
-            else:
-                first = cut if cut > first else first
-        child, above = above, tree.nodes[above].parent
-    return first, last
 
 
 @inner
@@ -130,8 +126,14 @@ def _only_child(samples, tree, node, words):
     """The child that everything goes to because the splits above leave nothing for the other; -1 if both get some."""
     here = tree.nodes[node]
     if samples.first_reach[here.feature] < 0:
-        first, last = find_window(tree, node, here.feature)
-        return here.left if here.cut >= last else (here.right if here.cut <= first else -1)
+        first, last, takes_missing = find_window(tree, node, here.feature, NOWHERE)
+        if not has_holes(samples, here.feature):
+            return here.left if here.cut >= last else (here.right if here.cut <= first else -1)
+        # No number is right of the last cut.
+        n_cuts = samples.first_cut[here.feature + 1] - samples.first_cut[here.feature]
+        gets_left = first < min(here.cut, last) or (takes_missing and here.missing_left)
+        gets_right = max(first, here.cut) < min(last, n_cuts - 1) or (takes_missing and not here.missing_left)
+        return -1 if gets_left and gets_right else (here.left if gets_left else here.right)
     trace_categories(samples, tree, here.feature, node, NOWHERE, words)
     some_left, some_right = False, False
     for word in range(words.shape[0]):

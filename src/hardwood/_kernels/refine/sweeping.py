@@ -9,10 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood._kernels.compiling import inner, kernel
-from hardwood._kernels.refine.accounting import LEFT, RIGHT, Stakes, weigh_stakes
+from hardwood._kernels.refine.accounting import LEFT, OWN_LEFT, OWN_RIGHT, RIGHT, Stakes, judge_labels, weigh_stakes
 from hardwood._kernels.refine.moves import CHILD, KEEP, LEAF, SPLIT, apply_move, drop_empty
-from hardwood._kernels.refine.scanning import Histograms, scan_feature
-from hardwood._kernels.refine.tree import FREE, N_CHANGES, N_FREE, N_LEAVES, NOWHERE, ROOT, count_wrong, trace_below
+from hardwood._kernels.refine.reached import Lists, find_reached, is_unchanged, touch_around
+from hardwood._kernels.refine.scanning import BY_ITSELF, Histograms, scan_feature
+from hardwood._kernels.refine.tree import (
+    FREE,
+    N_CHANGES,
+    N_FREE,
+    N_LEAVES,
+    NOWHERE,
+    count_wrong,
+    is_traced,
+    trace_below,
+)
 
 
 class Limits(NamedTuple):
@@ -27,8 +37,9 @@ class Limits(NamedTuple):
 class Workspace(NamedTuple):
     """What the kernels take notes in."""
 
-    wrong: np.ndarray  # int32 per sample: how many leaves of another class it can be moved into
+    wrong: np.ndarray  # int32 per sample: how many leaves lose it
     stakes: Stakes
+    lists: Lists
     histograms: Histograms
     move: np.ndarray  # MOVE, one
     move_set: np.ndarray  # uint64 per word: the categories that the move sends left
@@ -76,15 +87,24 @@ def _offer(move, kind, loss, label, child):
 
 
 @inner
-def _offer_simpler(tree, node, limits, work):
+def _sum_classes(samples, stakes):
+    """The weight of all active samples."""
+    if samples.targets.shape[0]:
+        return stakes.by_side[3]
+    total = 0.0
+    for label in range(stakes.by_class.shape[0]):
+        total += stakes.by_class[label]
+    return total
+
+
+@inner
+def _offer_simpler(samples, tree, node, limits, work):
     """Look at what makes the tree smaller: the node as a leaf, or one of its subtrees in its place."""
     move, stakes, here = work.move[0], work.stakes, tree.nodes[node]
     n_leaves = _count_leaves(tree, node, work.stack)
     move.kind, move.width = KEEP, 0.0
     move.loss = stakes.by_side[0] + limits.price * n_leaves - limits.tolerance
-    total = 0.0
-    for label in range(stakes.by_class.shape[0]):
-        total += stakes.by_class[label]
+    total = _sum_classes(samples, stakes)
     for label in range(stakes.by_class.shape[0]):
         _offer(move, LEAF, total - stakes.by_class[label] + limits.price, label, NOWHERE)
     if here.feature >= 0:
@@ -95,32 +115,66 @@ def _offer_simpler(tree, node, limits, work):
 
 
 @inner
-def _gather(samples, stakes, of_leaves, labels, histograms, base):
-    """List the samples that lose on one side only; return how many. Those that lose on both are in `base`."""
+def _tell_sides(loses):
+    """On which sides a sample is lost for sure once it gets there, and on which if that is where it goes by itself."""
+    left, right = loses & (LEFT | OWN_LEFT) != 0, loses & (RIGHT | OWN_RIGHT) != 0
+    if left and right:
+        return LEFT | RIGHT  # wherever it goes, or is sent, is one of them
+    if left:
+        return LEFT | (0 if loses & LEFT else BY_ITSELF)
+    if right:
+        return RIGHT | (0 if loses & RIGHT else BY_ITSELF)
+    return 0
+
+
+@inner
+def _gather(samples, stakes, labels, histograms, base):
+    """List the samples that lose on one side only; return how many. Those that lose on both are in `base`.
+
+    labels : of two new leaves; -1 for the subtrees there are
+    """
     base[0], base[1] = 0.0, 0.0
     n = 0
     for k in range(stakes.counts[1]):
         sample = stakes.active[k]
-        loses = stakes.loses[k]
-        if of_leaves:
-            loses = 0
-            if samples.label[sample] != labels[0]:
-                loses |= LEFT
-            if samples.label[sample] != labels[1]:
-                loses |= RIGHT
-        if loses == 0:
+        loses = np.int64(stakes.loses[k])
+        if labels[0] >= 0:
+            loses = judge_labels(samples, sample, loses, labels[0], labels[1])
+        side = _tell_sides(loses)
+        if side == 0:
             continue
         weight = samples.weight[sample]
-        if loses == LEFT | RIGHT:
+        if side == LEFT | RIGHT:
             base[0] += weight
             base[1] += weight
             continue
         # Left of all cuts everything goes right.
-        base[0 if loses == RIGHT else 1] += weight
+        base[0 if side & RIGHT else 1] += weight
         histograms.undecided[n] = sample
-        histograms.side[n] = loses
+        histograms.side[n] = side
         n += 1
     return n
+
+
+@inner
+def _prepare_scan(samples, tree, node, labels, n_leaves, limits, work):
+    """List the samples that a split decides, and what is lost anyway, with the price of leaves; return how many."""
+    n = _gather(samples, work.stakes, labels, work.histograms, work.base)
+    work.stakes.counts[2] = n
+    price = limits.price * (n_leaves + (tree.nodes[node].feature < 0))
+    work.base[0] += price
+    work.base[1] += price
+    return n
+
+
+@inner
+def _label_children(move, labels):
+    """Two new leaves are labelled as they were scanned, or the other way round; they need not be swapped."""
+    if labels[0] < 0:
+        move.label = NOWHERE
+    elif move.label < 0:  # it was found just now
+        move.label, move.right_label = (labels[1], labels[0]) if move.is_swapped else labels
+        move.is_swapped = False
 
 
 @inner
@@ -129,27 +183,36 @@ def _offer_splits(samples, tree, node, n_leaves, limits, work):
     move, here = work.move[0], tree.nodes[node]
     is_leaf = here.feature < 0
     of_leaves = is_leaf or (tree.nodes[here.left].feature < 0 and tree.nodes[here.right].feature < 0)
-    n = _gather(samples, work.stakes, of_leaves, (0, 1), work.histograms, work.base)
-    work.stakes.counts[2] = n
     work.stakes.counts[3] = of_leaves
-    price = limits.price * (n_leaves + is_leaf)
-    work.base[0] += price
-    work.base[1] += price
-    for feature in range(samples.low.shape[0]):
-        if samples.first_reach[feature] < 0:
-            scan_feature(samples, tree, node, feature, n, work.base, limits.tolerance, work.histograms, move)
-    if move.kind == SPLIT:
-        _label_children(move, of_leaves)
+    n_classes = work.stakes.by_class.shape[0]
+    for first in range(n_classes if of_leaves else 1):
+        for second in range(first + 1, n_classes if of_leaves else 2):
+            labels = (np.int64(first), np.int64(second)) if of_leaves else (NOWHERE, NOWHERE)
+            if of_leaves and n_classes > 2 and not can_pay(samples, tree, node, labels, n_leaves, limits, work):
+                continue
+            n = _prepare_scan(samples, tree, node, labels, n_leaves, limits, work)
+            for feature in range(samples.low.shape[0]):
+                if samples.first_reach[feature] < 0:
+                    scan_feature(samples, tree, node, feature, n, work.base, limits.tolerance, work.histograms, move)
+            if move.kind == SPLIT:
+                _label_children(move, labels)
 
 
 @inner
-def _label_children(move, of_leaves):
-    """Two new leaves are labelled (0, 1), or (1, 0) if that is what was scanned; they need not be swapped."""
-    move.label = -1
-    if of_leaves:
-        move.label = 1 if move.is_swapped else 0
-        move.right_label = 1 - move.label
-        move.is_swapped = False
+def can_pay(samples, tree, node, labels, n_leaves, limits, work):
+    """Whether two leaves with these labels may be better than the best move known: neither keeps more than it can."""
+    kept = work.stakes.by_class[labels[0]] + work.stakes.by_class[labels[1]]
+    price = limits.price * (n_leaves + (tree.nodes[node].feature < 0))
+    return _sum_classes(samples, work.stakes) - kept + price <= work.move[0].loss + limits.tolerance
+
+
+@kernel(about="pairs of classes in refinement", seconds=0.3)
+def gather_pair(samples, tree, node, labels, n_leaves, limits, work):
+    """Tell what samples lose by two new leaves with these labels; return whether that may be the best move."""
+    if not can_pay(samples, tree, node, labels, n_leaves, limits, work):
+        return False
+    _prepare_scan(samples, tree, node, labels, n_leaves, limits, work)
+    return True
 
 
 @inner
@@ -164,35 +227,46 @@ def _is_settled_above(tree, node, limits):
 @inner
 def _can_be_split(tree, leaf, limits):
     """Whether there is room for two more leaves."""
-    has_room = tree.sizes[N_FREE] >= 2 and tree.sizes[N_LEAVES] < limits.max_leaves
-    return has_room and _find_depth(tree, leaf) < limits.max_depth
+    return _has_room(tree, limits) and _find_depth(tree, leaf) < limits.max_depth
 
 
 @inner
 def propose(samples, tree, node, limits, work):
     """Find the best move of a node, without categorical splits; return whether it can be split."""
     weigh_stakes(samples, tree, node, work.wrong, work.stack, work.stakes)
-    n_leaves = _offer_simpler(tree, node, limits, work)
+    n_leaves = _offer_simpler(samples, tree, node, limits, work)
+    work.stakes.counts[4] = n_leaves
     if tree.nodes[node].feature < 0 and not _can_be_split(tree, node, limits):
         return False
     _offer_splits(samples, tree, node, n_leaves, limits, work)
     return True
 
 
+@inner
+def _has_room(tree, limits):
+    return tree.sizes[N_FREE] >= 2 and tree.sizes[N_LEAVES] < limits.max_leaves
+
+
 @kernel(about="moves of refinement", seconds=0.8)
-def accept(samples, tree, node, work):
+def accept(samples, tree, node, limits, work):
     """Make the move that was found for a node, if any."""
     move = work.move[0]
     if move.kind == KEEP:
-        tree.nodes[node].settled = tree.sizes[N_CHANGES]
+        # A leaf that there was no room to split may be split later.
+        is_final = tree.nodes[node].feature >= 0 or _has_room(tree, limits)
+        tree.nodes[node].settled = tree.sizes[N_CHANGES] if is_final else -1
         return
     apply_move(tree, node, move, work.move_set, work.stack)
     drop_empty(samples, tree, node, work.words, work.stack, work.pending)
-    if tree.passed.shape[1]:
+    if is_traced(samples, tree):
         trace_below(samples, tree, node, NOWHERE, work.stack)
+    touch_around(tree, node, work.lists, work.stack)
     for k in range(work.stakes.counts[0]):
         sample = np.int64(work.stakes.reached[k])
-        work.wrong[sample] = count_wrong(samples, tree, ROOT, sample, work.stack)
+        more = count_wrong(samples, tree, node, sample, work.stack) - work.stakes.below[k]
+        if more != 0:
+            work.wrong[sample] += more
+            work.lists.changed[sample] = tree.sizes[N_CHANGES]
 
 
 @kernel(about="the sweeps of refinement", seconds=2.5)
@@ -202,14 +276,20 @@ def sweep(samples, tree, order, start, has_categories, limits, work):
     That is the end, or, for tables with categories, the position of a node whose move is found but for splits by
     categories: the caller looks for those, calls `accept`, and goes on behind it.
     """
+    stakes = work.stakes
     for position in range(start, order.shape[0]):
         node = order[position]
         if tree.nodes[node].parent == FREE or tree.nodes[node].settled == tree.sizes[N_CHANGES]:
             continue
         if _is_settled_above(tree, node, limits):
             continue
+        stakes.counts[0] = find_reached(samples, tree, node, work.lists, stakes.path, stakes.reached)
+        has_room = tree.nodes[node].feature >= 0 or _has_room(tree, limits)
+        if has_room and is_unchanged(tree, node, stakes.counts[0], stakes.reached, work.lists):
+            tree.nodes[node].settled = tree.sizes[N_CHANGES]
+            continue
         can_split = propose(samples, tree, node, limits, work)
         if can_split and has_categories:
             return position
-        accept(samples, tree, node, work)
+        accept(samples, tree, node, limits, work)
     return order.shape[0]
