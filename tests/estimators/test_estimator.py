@@ -386,12 +386,6 @@ class TestTarget:
         assert model.predict(self.X).tolist() == labels
         assert model.predict_proba(self.X).shape == (6, 3)
 
-    @pytest.mark.parametrize("parameter", [{"attacker": "chen"}, {"refine": "alternate"}, {"refine": "search"}])
-    def test_parameters_that_take_two_classes(self, parameter: dict[str, str]) -> None:
-        name, value = next(iter(parameter.items()))
-        with pytest.raises(ValueError, match=rf"Only binary .* y has 3 classes \(.*\); .*{name}='{value}'.* takes two"):
-            RobustTreeClassifier(**parameter).fit(self.X, [0, 1, 2, 0, 1, 2])
-
     @pytest.mark.parametrize(
         ("y", "words"),
         [

@@ -8,7 +8,8 @@ from hardwood.dask.reading import BlockedTable, RowReader, draw_sample, place_ro
 from hardwood.dask.run import DaskRun
 from hardwood.dask.tables import Part
 from hardwood.estimators.findings import join_classes
-from hardwood.estimators.target import refuse_many_classes, refuse_one_class_with_weight, weigh_classes
+from hardwood.estimators.refusals import refuse_many_classes
+from hardwood.estimators.target import refuse_one_class_with_weight, weigh_classes
 from hardwood.grow.bins import Sample
 from hardwood.grow.class_blocks import ClassBlock
 from hardwood.grow.coded_rows import CodePlan, plan_codes

@@ -11,6 +11,7 @@ from hardwood.dask.run import open_run
 from hardwood.estimators import RobustForestClassifier, RobustTreeClassifier
 from hardwood.estimators.forest_parts import check_bins, continue_forest, forget_oob
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.refusals import refuse_partial_hiding
 from hardwood.grow.forest import join_trees
 from hardwood.grow.level_trees import grow_forest_over, grow_tree_over
 from hardwood.progress import read_progress
@@ -131,6 +132,7 @@ categorical_features, warm_start, progress, random_state
             reach = problem.threat.resolve(problem.schema, problem.classes)
             options = check_grow_options(self, n_rows, problem.schema.n_features)
             options = replace(options, max_bins=check_bins(self.max_bins))
+            refuse_partial_hiding(problem.threat, options.rho)
             before, forest = continue_forest(self, problem.schema, problem.classes, n_rows, options.seed)
             plan, blocks = placed.code(reach, options)
             del placed  # and with it the rows

@@ -17,6 +17,7 @@ from hardwood.estimators.forest_parts import (
     vote_unseen,
 )
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.refusals import refuse_partial_hiding
 from hardwood.estimators.streamed import read_stream
 from hardwood.estimators.target import read_problem
 from hardwood.grow.bins import MOST_BINS
@@ -173,6 +174,7 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(self, len(problem.class_index), problem.schema.n_features)
         options = replace(options, max_bins=check_bins(self.max_bins))
+        refuse_partial_hiding(problem.threat, options.rho)
         before, forest = continue_forest(self, problem.schema, problem.classes, len(problem.class_index), options.seed)
         if streamed is None:
             grower = prepare_grower(problem, reach, options, balance_draws=is_balanced_anew)

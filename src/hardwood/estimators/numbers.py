@@ -10,6 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from hardwood.ensemble.sums import HEADROOM
 from hardwood.estimators.parameters import is_integer
+from hardwood.estimators.refusals import encode, refuse_categories
 from hardwood.estimators.target import has_missing, hides, read_columns, refuse_infinite
 from hardwood.grow.regression import RegressionProblem
 from hardwood.quoting import quote
@@ -35,7 +36,7 @@ def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Regre
     refuse_columns(estimator, threat, schema)
     if schema.accepts_missing and not has_missing(X, schema):
         schema = replace(schema, accepts_missing=False)
-    matrix = schema.encode(X)
+    matrix = encode(estimator, schema, X)
     threat = threat.settle(X, matrix, schema)
     target, unit = read_numbers(y, len(matrix)), 1.0
     if sample_weight is not None:
@@ -49,13 +50,10 @@ def refuse_columns(estimator: Any, threat: ThreatModel, schema: Schema) -> None:
     if hides(threat):
         raise ValueError(
             f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
-            "in; leave out blank and fill"
+            "in; RobustBoostingRegressor can. Otherwise leave out blank and fill"
         )
-    if schema.categorical and not get_tags(estimator).input_tags.categorical:
-        raise ValueError(
-            f"X: column {quote(schema.key(schema.categorical[0]))} is categorical; {type(estimator).__name__} "
-            "takes numbers only with these parameters: choose criterion='squared_error', or encode the column"
-        )
+    if not get_tags(estimator).input_tags.categorical:
+        refuse_categories(estimator, schema, "criterion")
 
 
 def read_numbers(y: Any, n_rows: int) -> np.ndarray:

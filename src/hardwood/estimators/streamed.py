@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from hardwood.estimators.findings import ColumnFindings, find_columns, join_classes
+from hardwood.estimators.refusals import refuse_many_classes
 from hardwood.estimators.target import (
     read_class_weight,
     read_column,
     refuse_infinite,
-    refuse_many_classes,
     weigh,
 )
 from hardwood.grow.bins import Sample

@@ -9,6 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from hardwood.estimators.refusals import encode, refuse_hiding, refuse_many_classes
 from hardwood.grow.problem import Problem
 from hardwood.quoting import quote
 from hardwood.table import Schema
@@ -32,7 +33,8 @@ def read_problem(
     threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
-    matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
+    refuse_hiding(estimator, threat)
+    matrix = encode(estimator, schema, X, narrow=narrow)
     if schema.accepts_missing and not hides(threat) and not is_missing_somewhere(matrix):
         schema = replace(schema, accepts_missing=False)
     threat = threat.settle(X, matrix, schema)
@@ -134,17 +136,6 @@ def _check_labels(y: np.ndarray) -> None:
 
 def _one_class(classes: np.ndarray) -> ValueError:
     return ValueError(f"y has only one class, {quote(classes[:1].tolist())}; a classifier needs two")
-
-
-def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
-    """Refuse more than two classes if this estimator, with its parameters, takes only two."""
-    if len(classes) <= 2 or get_tags(estimator).classifier_tags.multi_class:
-        return
-    shown = ", ".join(map(quote, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-    raise ValueError(
-        f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {quote(estimator)} "
-        "takes two. Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
-    )
 
 
 def weigh(
