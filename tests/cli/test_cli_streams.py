@@ -106,7 +106,7 @@ def test_regression_is_the_same(model: str) -> None:
 def test_without_being_told_to_refine() -> None:
     make_table().to_parquet("data.parquet")
     result = run("fit", "data.parquet", *FIT, "--stream")
-    assert "note: the tree is not refined" in result.stderr
+    assert "note: the tree is grown greedily and is not refined, which needs the whole table" in result.stderr
     assert "80 rows" in result.stdout
 
 

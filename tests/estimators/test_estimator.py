@@ -386,10 +386,6 @@ class TestTarget:
         assert model.predict(self.X).tolist() == labels
         assert model.predict_proba(self.X).shape == (6, 3)
 
-    def test_an_attacker_that_takes_two_classes(self) -> None:
-        with pytest.raises(ValueError, match=r"Only binary .* y has 3 classes \(.*\); .*attacker='chen'.* takes two"):
-            RobustTreeClassifier(attacker="chen").fit(self.X, [0, 1, 2, 0, 1, 2])
-
     @pytest.mark.parametrize(
         ("y", "words"),
         [

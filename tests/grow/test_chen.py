@@ -127,7 +127,7 @@ def test_it_holds_up_better_than_a_natural_tree() -> None:
         ({"attacker": None}, r"attacker=None: expected one of"),
         ({"attacker": "chen", "criterion": "error"}, r"criterion='error': with attacker='chen', expected"),
         ({"attacker": "chen-greedy", "rho": 0.5}, r"rho=0\.5: with attacker='chen-greedy', expected 1\.0"),
-        ({"attacker": "chen", "categorical_features": [1]}, r"X: column 1 is categorical; attacker='chen' takes"),
+        ({"attacker": "chen", "categorical_features": [1]}, r"X: column 1 is categorical, and attacker='chen' takes"),
     ],
 )
 def test_what_is_not_defined(parameters: dict[str, Any], message: str, numbers: tuple[np.ndarray, np.ndarray]) -> None:

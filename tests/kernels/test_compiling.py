@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,47 @@ def test_each_form_of_a_kernel_is_announced(installation: Path) -> None:
     twice = "from hardwood._kernels.caller import call as first\nfirst(np.zeros(2, dtype=np.int32))"
     assert run(installation, prepare=twice) == ("3 0 True", f"{NOTICE}\n{NOTICE}")
     assert run(installation, prepare=twice)[0] == "3 2 True"
+
+
+TIMED = """
+import time
+from hardwood._kernels.compiling import count_compiling, working_time
+from hardwood._kernels.caller import call as first
+start, worked = time.monotonic(), working_time()
+first(np.zeros({size}, dtype=np.int32))
+took, worked = time.monotonic() - start, working_time() - worked
+print(count_compiling() > 0.0, abs(took - worked - count_compiling()) < 1e-3)
+"""
+
+
+def test_compiling_is_no_work(installation: Path) -> None:
+    """The clock of durations and time limits stands still meanwhile; to load what was stored is work."""
+    assert run(installation, prepare=TIMED.format(size=2))[0].splitlines()[0] == "True True"
+    assert run(installation, prepare=TIMED.format(size=2))[0].splitlines()[0] == "False True"
+
+
+def test_the_stopwatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read while it runs; who was waiting for another thread's compiler ends nothing."""
+    now, thread = [100.0], [1]
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(compiling, "get_ident", lambda: thread[0])
+    watch = compiling._Stopwatch()
+    watch.end()
+    watch.begin()
+    now[0] += 3.0
+    assert watch.read() == 3.0
+    thread[0] = 2
+    watch.end()
+    now[0] += 2.0
+    assert watch.read() == 5.0
+    watch.begin()  # before the first thread has said that it is done
+    now[0] += 1.0
+    thread[0] = 1
+    watch.end()
+    thread[0] = 2
+    watch.end()
+    now[0] += 10.0
+    assert watch.read() == 6.0
 
 
 def test_every_kernel_says_what_it_is() -> None:

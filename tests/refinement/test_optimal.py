@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -61,7 +60,7 @@ def test_what_is_known_when_the_search_is_stopped_holds(seed, n_looks, depth, by
         return 2.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimal, "time", SimpleNamespace(monotonic=clock))
+        patch.setattr(optimal, "working_time", clock)
         best = find_optimum(samples, depth, end=1.0)
     assert best.lower <= least_loss(*samples, depth) <= best.loss
     assert best.loss == samples.weight[samples.find_lost(best.tree)].sum()

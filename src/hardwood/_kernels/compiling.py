@@ -6,13 +6,16 @@ callers instead of being compiled, linked and optimised again at every level (`p
 allocate nothing: the caller does. Numba compiles a function anew for every constant it is handed (`int64(0)` is none,
 `0` is) and for every use of `min` and `max` on new types: a choice (`a if a < b else b`) costs nothing.
 
-Whoever waits for the compiler is told what for, and about how long, by a line of the logger `hardwood`.
+Whoever waits for the compiler is told what for, and about how long, by a line of the logger `hardwood`. And whoever
+tells how long something took, or sets a limit to it, leaves compiling out (`working_time`).
 """
 
 import gc
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import get_ident
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -48,6 +51,48 @@ def _choose_settings() -> dict[str, Any]:
 _INNER_SETTINGS = _choose_settings()
 _SETTINGS = {name: value for name, value in _INNER_SETTINGS.items() if name != "no_cpython_wrapper"}
 
+
+class _Stopwatch:
+    """How long this process has been compiling, as `time.process_time` says how long it has been at work.
+
+    One thread compiles at a time; numba has others wait.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[float, int | None, float] = (0.0, None, 0.0)  # seconds, who compiles, and since when
+
+    def begin(self) -> None:
+        """This thread begins to compile. Another that seems to do so has only not come to say that it is done."""
+        self._state = (self.read(), get_ident(), time.monotonic())
+
+    def end(self) -> None:
+        """This thread is done, if it has compiled at all."""
+        if self._state[1] == get_ident():
+            self._state = (self.read(), None, 0.0)
+
+    def read(self) -> float:
+        """Return the seconds so far."""
+        seconds, thread, since = self._state
+        return seconds if thread is None else seconds + time.monotonic() - since
+
+
+_stopwatch = _Stopwatch()
+
+
+def count_compiling() -> float:
+    """Return for how many seconds this process has been compiling kernels so far."""
+    return _stopwatch.read()
+
+
+def working_time() -> float:
+    """Return the time, in seconds from nowhere in particular, by a clock that stands still while kernels are compiled.
+
+    So that no row runs out of time, and no report says that a search took minutes, because a kernel was needed for the
+    first time on this machine.
+    """
+    return time.monotonic() - _stopwatch.read()
+
+
 # Who waits for less is not told.
 _SECONDS_WORTH_A_WORD = 0.5
 _logger = logging.getLogger("hardwood")
@@ -76,6 +121,7 @@ def _undisturbed(compiler: Callable) -> Callable:
         try:
             return _call_with_room(compiler, signature)
         finally:
+            _stopwatch.end()
             if was_enabled:
                 gc.enable()
 
@@ -94,8 +140,12 @@ def kernel(function: FunctionType | None = None, *, about: str | None = None, se
     if not hasattr(dispatcher, "compile"):  # numba is told to compile nothing
         return dispatcher
     if KernelStorage is not None and hasattr(dispatcher, "_cache"):
-        announce = partial(_announce, about or function.__name__.replace("_", " "), seconds)
-        dispatcher._cache = KernelStorage(function, _SETTINGS, announce)
+
+        def begin() -> None:
+            _announce(about or function.__name__.replace("_", " "), seconds)
+            _stopwatch.begin()
+
+        dispatcher._cache = KernelStorage(function, _SETTINGS, begin)
     dispatcher.compile = _undisturbed(dispatcher.compile)
     return dispatcher
 

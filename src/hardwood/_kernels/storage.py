@@ -53,16 +53,16 @@ class Place(NamedTuple):
 class KernelStorage(NullCache):
     """What numba asks for stored code of one kernel, and hands newly compiled code.
 
-    `settings` are those that the kernel is compiled with. `announce` is called before numba compiles, because there is
-    no stored code.
+    `settings` are those that the kernel is compiled with. `begin` is called before numba compiles, because there is no
+    stored code.
     """
 
-    def __init__(self, function: FunctionType, settings: dict[str, Any], announce: Callable[[], None]) -> None:
+    def __init__(self, function: FunctionType, settings: dict[str, Any], begin: Callable[[], None]) -> None:
         self._captured = find_captured(function)
         room = function.__module__.removeprefix(f"{__package__}.")
         self._name = f"{room}.{function.__qualname__}"
         self._settings = settings
-        self._announce = announce
+        self._begin = begin
         self._start = 0.0
 
     @property
@@ -86,7 +86,7 @@ class KernelStorage(NullCache):
                     return compiled
             except Exception as error:
                 _logger.debug("%s: no stored code in %s (%r)", self._name, place.folder, error)
-        self._announce()
+        self._begin()
         self._start = time.process_time()
         return None
 

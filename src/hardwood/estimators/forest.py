@@ -18,6 +18,7 @@ from hardwood.estimators.forest_parts import (
     vote_unseen,
 )
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.refusals import refuse_partial_hiding
 from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.forest import ForestOptions, prepare_grower
@@ -194,6 +195,7 @@ class RobustForestClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         """Return what the attacker may do to a table, the parameters for it, and trees that are there already."""
         options = check_grow_options(self, n_rows, task.schema.n_features)
         options = replace(options, max_bins=check_bins(self.max_bins))
+        refuse_partial_hiding(task.threat, options.rho)
         return task.resolve(), options, *continue_forest(self, task.schema, task.classes, n_rows, options.seed)
 
     def _keep_oob(self, task: Task, forest: ForestOptions) -> None:

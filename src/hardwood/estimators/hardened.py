@@ -1,6 +1,5 @@
 """Hardening: any tree ensemble, retrained on the examples that fool it."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -11,11 +10,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from hardwood._kernels.compiling import working_time
 from hardwood.attacks.nearest import METHODS, check_norm
 from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size
+from hardwood.estimators.refusals import explaining, refuse_hiding
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote, shortening
 from hardwood.reals import check_count
@@ -87,7 +88,8 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The same, as hardwood reads it.
     history_ : list of dict
         For each round: `attacked`, how many rows; `correct`, how many of them the model got right; `vulnerable`, how
-        many of those an example was found for; `examples`, how many examples there are in training after it; `seconds`.
+        many of those an example was found for; `examples`, how many examples there are in training after it; `seconds`,
+        how long it took, without what was compiled for it.
     classes_ : ndarray
         The class labels.
     threat_ : ThreatModel
@@ -170,7 +172,9 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         schema = threat.extend(Schema.from_table(X, self.categorical_features))
         base = self._base()
         schema = replace(schema, accepts_missing=get_tags(base).input_tags.allow_nan)
-        matrix = schema.encode(X)
+        refuse_hiding(base, threat)
+        with explaining(base):
+            matrix = schema.encode(X)
         labels = read_labels(y, len(matrix))
         classes = np.unique(labels)
         threat = threat.settle(X, matrix, schema)
@@ -185,12 +189,12 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         history: list[dict[str, Any]] = []
         report = read_progress(self.progress)
         for done in range(1, self.rounds + 1):
-            start = time.perf_counter()
+            start = working_time()
             rows = np.sort(random.permutation(len(matrix))[:n_attacked])
             counts = self._attack(model, training, rows, threat)
             if counts["vulnerable"]:
                 model = training.fit(base)
-            history.append(counts | {"seconds": time.perf_counter() - start})
+            history.append(counts | {"seconds": working_time() - start})
             if report is not None:
                 report(done, self.rounds)
             if not counts["vulnerable"]:

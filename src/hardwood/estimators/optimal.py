@@ -1,12 +1,12 @@
 """The tree of least adversarial error as a scikit-learn classifier: a yardstick for others."""
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from hardwood._kernels.compiling import working_time
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.target import read_problem
@@ -131,7 +131,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         limit = math.inf if self.time_limit is None else check_number("time_limit", self.time_limit, 0.0)
         rho = check_number("rho", self.rho, 0.0, 1.0)
         problem = read_problem(self, X, y, sample_weight)
-        end = time.monotonic() + limit
+        end = working_time() + limit
         reach = problem.threat.resolve(problem.schema, problem.classes)
         weight = problem.row_weight
         counts = weight > 0.0  # a class may weigh nothing

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.parameters import check_grow_options, check_max_bins
+from hardwood.estimators.refusals import list_limits
 from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.regression import ERRORS, grow_regression
@@ -110,6 +111,7 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
     """
 
     feature_importances_: np.ndarray
+    _takes_all_with = (("criterion", "squared_error"),)
 
     def __init__(
         self,
@@ -207,5 +209,5 @@ class RobustTreeRegressor(SingleTree, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = self.criterion == "squared_error"
+        tags.input_tags.allow_nan = tags.input_tags.categorical = not list_limits(self)
         return tags

@@ -6,15 +6,12 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from hardwood.ensemble.sums import LARGEST_OUTPUT
+from hardwood.estimators.refusals import explaining, refuse_categories, refuse_hiding, refuse_many_classes
 from hardwood.quoting import quote
 from hardwood.reals import MOST_COUNTED, is_integer
-from hardwood.rows.columns import hides
 from hardwood.rows.request import read_request
 from hardwood.rows.sources import StreamSource, TableSource, open_rows, open_table, read_task
 from hardwood.rows.task import Task
-from hardwood.table.columns import chosen_columns, column_names
-from hardwood.table.columns import open_table as open_columns
-from hardwood.threat import ThreatModel
 
 
 def read_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) -> Task:
@@ -29,50 +26,16 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) 
 
 def _read(estimator: Any, source: TableSource | StreamSource, asked: dict[str, Any]) -> Task:
     request = read_request(estimator, **asked)
-    if request.has_classes:
-        task = read_task(source, request)
-        refuse_many_classes(estimator, task.classes)
-        return task
     refuse_hiding(estimator, request.threat)
-    if isinstance(source, TableSource):
-        refuse_categories(estimator, source.X)
-    task = read_task(source, request)
-    refuse_size(task.target, count_added(estimator))
+    with explaining(estimator):
+        task = read_task(source, request)
+    if request.has_classes:
+        refuse_many_classes(estimator, task.classes)
+    else:
+        if not get_tags(estimator).input_tags.categorical:
+            refuse_categories(estimator, task.schema, "criterion")
+        refuse_size(task.target, count_added(estimator))
     return task
-
-
-def refuse_many_classes(estimator: Any, classes: np.ndarray) -> None:
-    """Refuse more than two classes if this estimator, with its parameters, takes only two."""
-    if len(classes) <= 2 or get_tags(estimator).classifier_tags.multi_class:
-        return
-    shown = ", ".join(map(quote, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-    raise ValueError(
-        f"Only binary classification is supported: y has {len(classes)} classes ({shown}); {quote(estimator)} "
-        "takes two. Merge classes into two, or fit one tree per class with sklearn.multiclass.OneVsRestClassifier."
-    )
-
-
-def refuse_hiding(estimator: Any, threat: ThreatModel) -> None:
-    """Refuse an attacker that a regression tree does not take."""
-    if hides(threat):
-        raise ValueError(
-            f"threat: {type(estimator).__name__} cannot be trained against an attacker who blanks values or fills them "
-            "in; leave out blank and fill"
-        )
-
-
-def refuse_categories(estimator: Any, X: Any) -> None:
-    """Refuse columns that an estimator with these parameters does not take."""
-    if get_tags(estimator).input_tags.categorical:
-        return
-    table = open_columns(X)
-    if chosen := sorted(chosen_columns(table, estimator.categorical_features)):
-        names = column_names(table)
-        raise ValueError(
-            f"X: column {quote(chosen[0] if names is None else names[chosen[0]])} is categorical; "
-            f"{type(estimator).__name__} takes numbers only with these parameters: choose criterion='squared_error', "
-            "or encode the column"
-        )
 
 
 def count_added(estimator: Any) -> int:

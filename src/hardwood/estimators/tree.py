@@ -11,6 +11,7 @@ from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
 from hardwood.estimators.parameters import check_choice, check_grow_options, check_max_bins, read_monotonic
 from hardwood.estimators.refined import check_refinement
+from hardwood.estimators.refusals import list_limits, refuse_categories, refuse_partial_hiding
 from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import AUTO_ROWS, BINNED_ROWS, MOST_BINS
 from hardwood.grow.limits import GrowOptions
@@ -19,7 +20,6 @@ from hardwood.progress import Progress
 from hardwood.quoting import quote
 from hardwood.refinement.refined import PRICE
 from hardwood.refinement.search_report import SearchReport
-from hardwood.rows.columns import hides
 from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import Reach, ThreatModel
@@ -173,6 +173,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     """
 
     search_report_: SearchReport
+    _takes_all_with = (("attacker", "groot"),)
 
     def __init__(
         self,
@@ -266,10 +267,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         options = check_grow_options(self, n_rows, task.schema.n_features)
         options = replace(options, attacker=self._check_attacker(task.schema, task.sample_weight))
         options = replace(options, monotonic=self._read_monotonic(task.schema, n_classes))
-        if hides(task.threat) and 0.0 < self.rho < 1.0:
-            raise ValueError(
-                f"rho={quote(self.rho)}: with blank or fill, expected 0.0 or 1.0: all attackers hide, or none"
-            )
+        refuse_partial_hiding(task.threat, options.rho)
         return reach, replace(options, max_bins=self._choose_bins(task.schema, n_rows, in_memory=in_memory))
 
     def _check_attacker(self, schema: Schema, sample_weight: Any) -> str:
@@ -281,7 +279,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             raise ValueError(f"criterion='error': with attacker={quote(attacker)}, expected 'gini' or 'entropy'")
         if self.rho != 1.0:
             raise ValueError(f"rho={quote(self.rho)}: with attacker={quote(attacker)}, expected 1.0")
-        _refuse_categories(schema, f"attacker={quote(attacker)} takes numbers only")
+        refuse_categories(self, schema, "attacker")
         if attacker == "chen-greedy" and sample_weight is not None:
             raise ValueError("sample_weight: attacker='chen-greedy' moves whole rows; expected None")
         return attacker
@@ -321,8 +319,7 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.attacker == "groot"
-        tags.input_tags.allow_nan = tags.classifier_tags.multi_class
+        tags.classifier_tags.multi_class = tags.input_tags.allow_nan = not list_limits(self)
         return tags
 
     @property
@@ -335,9 +332,3 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         decrease = impurity[inner] - impurity[tree.left[inner]] - impurity[tree.right[inner]]
         importance = np.bincount(tree.feature[inner], decrease, minlength=self.n_features_in_)
         return importance / importance.sum() if len(inner) else importance
-
-
-def _refuse_categories(schema: Schema, reason: str) -> None:
-    """Refuse a table that has a categorical column."""
-    if schema.categorical:
-        raise ValueError(f"X: column {quote(schema.key(schema.categorical[0]))} is categorical; {reason}")

@@ -1,13 +1,13 @@
 """What no classifier can beat under attack: the model-free ceiling of adversarial accuracy."""
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from hardwood._kernels.compiling import working_time
 from hardwood._kernels.conflicts import BoxTree, Forest, Matching, augment, grow_forest, match_greedily
 from hardwood.evaluation.common_points import bound_ceiling
 from hardwood.evaluation.conflict_graph import ConflictGraph, build_graph, order_rows
@@ -23,7 +23,7 @@ class Budget:
     """Seconds that several pieces of work share: what a piece leaves over goes to those after it."""
 
     seconds: float | None = None
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = working_time
     _started: float = field(init=False)
     _until: float = field(init=False, default=math.inf)
 

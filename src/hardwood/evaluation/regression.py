@@ -1,10 +1,10 @@
 """How a regression fares under attack: intervals of its predictions, and the errors they allow."""
 
-import time
 from typing import Any
 
 import numpy as np
 
+from hardwood.evaluation.timing import timed
 from hardwood.results import RegressionReport
 from hardwood.table.likeness import is_frame, is_polars
 from hardwood.verification.ask import AskSettings
@@ -22,18 +22,20 @@ def evaluate_regression(
     prediction = question.ensemble.output(question.matrix)[:, 0].astype(np.float64)
     shape = (len(epsilons), len(prediction))
     lowest, highest, lowest_reached, highest_reached = (np.empty(shape) for _ in range(4))
-    start, interrupted = time.perf_counter(), False
-    for k, epsilon in enumerate(epsilons.tolist()):
-        if epsilon == 0.0:
-            lowest[k] = highest[k] = lowest_reached[k] = highest_reached[k] = prediction
-            continue
-        asked = settings._replace(progress=_shift(settings, k, len(epsilons)))
-        if interrupted:
-            asked = asked._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
-        outputs = find_outputs(question.under(question.threat.scaled(epsilon)), asked)
-        interrupted |= outputs.interrupted
-        lowest[k], highest[k] = outputs.lowest.lower, outputs.highest.upper
-        lowest_reached[k], highest_reached[k] = outputs.lowest.upper, outputs.highest.lower
+    seconds: dict[str, float] = {}
+    interrupted = False
+    with timed("search", seconds):
+        for k, epsilon in enumerate(epsilons.tolist()):
+            if epsilon == 0.0:
+                lowest[k] = highest[k] = lowest_reached[k] = highest_reached[k] = prediction
+                continue
+            asked = settings._replace(progress=_shift(settings, k, len(epsilons)))
+            if interrupted:
+                asked = asked._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
+            outputs = find_outputs(question.under(question.threat.scaled(epsilon)), asked)
+            interrupted |= outputs.interrupted
+            lowest[k], highest[k] = outputs.lowest.lower, outputs.highest.upper
+            lowest_reached[k], highest_reached[k] = outputs.lowest.upper, outputs.highest.lower
     return RegressionReport(
         threat=question.threat,
         target=question.target,
@@ -43,7 +45,7 @@ def evaluate_regression(
         highest=highest,
         lowest_reached=lowest_reached,
         highest_reached=highest_reached,
-        seconds={"search": time.perf_counter() - start},
+        seconds=seconds,
         interrupted=interrupted,
         index=getattr(X, "index", None) if is_frame(X) else None,
         frame="polars" if is_polars(X) else "pandas",

@@ -1,8 +1,5 @@
 """`evaluate`: how a model fares with and without an attacker, and what any model could hope for."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,6 +11,7 @@ from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
 from hardwood.evaluation.regression import evaluate_regression
 from hardwood.evaluation.streamed import evaluate_stream
+from hardwood.evaluation.timing import timed
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.reals import read_reals
@@ -150,7 +148,7 @@ def measure(question: Question, settings: AskSettings, plan: Plan) -> Robustness
     ceilings = ceilings_lower = None
     interrupted = False
     if plan.ceiling is not None:
-        with _timed("ceiling", seconds):
+        with timed("ceiling", seconds):
             scaled = [question.threat.scaled(epsilon) for epsilon in grid.tolist()]
             reaches = [threat.resolve(ensemble.schema, ensemble.labels) for threat in scaled]
             ceilings_lower, ceilings, interrupted = find_ceilings(
@@ -158,17 +156,17 @@ def measure(question: Question, settings: AskSettings, plan: Plan) -> Robustness
             )
     prediction = ensemble.decide(matrix)
     rows = _Rows(question, settings, interrupted)
-    with _timed("search", seconds):
+    with timed("search", seconds):
         robust_to, fooled_at = rows.decide(prediction == class_index, grid)
     if ceilings_lower is not None:  # it is no lower than what this very model keeps
         ceilings_lower = np.maximum(ceilings_lower, [(robust_to >= epsilon).mean() for epsilon in grid])
     distance = lower = None
     if plan.distances and not rows.interrupted:
-        with _timed("distances", seconds):
+        with timed("distances", seconds):
             distance, lower = rows.measure()
     roc_auc = adversarial_roc_auc = None
     if positive is not None and len(ensemble.labels) == 2 and 0 < int((class_index == positive).sum()) < len(matrix):
-        with _timed("scores", seconds):
+        with timed("scores", seconds):
             asked = settings._replace(time_limit=0.0) if rows.interrupted else settings  # cheap bounds only
             roc_auc, adversarial_roc_auc, stopped = find_roc_auc(question, positive, asked)
             rows.interrupted |= stopped
@@ -207,13 +205,6 @@ def _read_epsilons(epsilons: Any) -> np.ndarray:
     if asked.ndim != 1 or not (np.isfinite(asked) & (asked >= 0.0)).all():
         raise ValueError(f"epsilons: expected a list of finite numbers >= 0, got {quote(epsilons)}")
     return np.union1d(asked, [0.0, 1.0])
-
-
-@contextmanager
-def _timed(name: str, seconds: dict[str, float]) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - start
 
 
 @dataclass

@@ -115,7 +115,8 @@ class _RowsDone:
 def join_reports(reports: list[Report]) -> Report:
     """Return the report of all rows; what is no sum over rows, it does not say."""
     last = reports[-1]
-    seconds = {name: sum(report.seconds.get(name, 0.0) for report in reports) for name in last.seconds}
+    named = dict.fromkeys(name for report in reports for name in report.seconds)
+    seconds = {name: sum(report.seconds.get(name, 0.0) for report in reports) for name in named}
     unsaid: dict[str, Any] = {"index": None}
     if isinstance(last, RegressionReport):
         rows = ["target", "prediction", "lowest", "highest", "lowest_reached", "highest_reached"]

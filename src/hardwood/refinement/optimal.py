@@ -10,7 +10,6 @@ are given to one side only, the same search tells what each side loses at least,
 """
 
 import heapq
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -18,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hardwood._kernels.compiling import working_time
 from hardwood._kernels.refine import optimal as kernels
 
 
@@ -147,7 +147,7 @@ class _RootSearch:
                 if n_cuts:
                     self._add(self._begin(feature, n_cuts, least))
         while self._intervals and self._intervals[0][0] < self.upper:
-            if time.monotonic() >= self.end:
+            if working_time() >= self.end:
                 return
             self._look(self._intervals[0][2])
             if progress is not None:

@@ -33,7 +33,7 @@ class RegressionReport:
     lowest_reached, highest_reached : ndarray of float, shape (n_epsilons, n_samples)
         The lowest and the highest prediction that was found. Equal to the above where the search was finished.
     seconds : dict
-        How long each part took.
+        How long each part took, without waiting for the compiler; "compiling", if anything was compiled: for how long.
     interrupted : bool
         Whether Ctrl-C ended the search early; what had not been decided is between bounds.
     index : pandas Index or None

@@ -47,7 +47,7 @@ class RobustnessReport:
         The same if every row of the positive class has the lowest score that the attacker can give it, and every other
         one the highest. None for attackers with rules.
     seconds : dict
-        How long each part took.
+        How long each part took, without waiting for the compiler; "compiling", if anything was compiled: for how long.
     interrupted : bool
         Whether Ctrl-C ended the search early; what had not been decided is unknown.
     index : pandas Index or None

@@ -38,6 +38,22 @@ _LONGEST_NAME = 80
 _OTHER_NAMES = "The feature names should match those that were passed during fit.\n"
 
 
+class MissingValueError(ValueError):
+    """A value is missing where none may be.
+
+    Parameters
+    ----------
+    place : str
+        Which value, in words.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place}, and this model has no place for missing values; fill them in, or leave out such rows"
+        )
+        self.place = place
+
+
 @dataclass(frozen=True)
 class Schema:
     """What the columns of a table are: their names and, where categorical, their labels.
@@ -386,9 +402,8 @@ class Schema:
         missing = np.isnan(matrix)
         if missing.any() and not self.accepts_missing:
             row, j = map(int, np.argwhere(missing)[0])
-            raise ValueError(
-                f"Input X contains NaN: {say_where(self.feature_names, j)} has no value in row {row} (counted from 0), "
-                "and this model has no place for missing values; fill them in, or leave out such rows"
+            raise MissingValueError(
+                f"Input X contains NaN: {say_where(self.feature_names, j)} has no value in row {row} (counted from 0)"
             )
 
     def find_features(self, names: Sequence[str]) -> list[int]:

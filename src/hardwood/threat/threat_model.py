@@ -231,7 +231,7 @@ class ThreatModel(Words):
         if self._options.rules:
             raise ValueError(
                 f"threat: {quote(self)} has attack rules with a budget, which are not understood here; "
-                "give how far each feature can be moved instead"
+                "give how far each feature can be moved instead (TreantClassifier is trained against rules)"
             )
         entries, _ = self._place(schema)
         self._check_categories(entries, (), schema)

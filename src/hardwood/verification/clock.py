@@ -1,4 +1,7 @@
-"""How long rows may take: a question has one clock, and whoever works on its rows asks that."""
+"""How long rows may take: a question has one clock, and whoever works on its rows asks that.
+
+It stands still while kernels are compiled: a row that needs one for the first time has as much time as any other.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from hardwood._kernels.compiling import count_compiling
 
 
 class Clock:
@@ -33,7 +38,7 @@ class Clock:
         if np.isinf(self._limit).all():
             return self
         since = self._since[self.rows]
-        spent = self._spent[self.rows] + np.where(np.isnan(since), 0.0, time.monotonic() - since)
+        spent = self._spent[self.rows] + np.where(np.isnan(since), 0.0, _now() - since)
         return self._view(spent + part * np.maximum(self._limit - spent, 0.0), self.rows)
 
     def stop(self) -> "Clock":
@@ -51,7 +56,7 @@ class Clock:
         if limit == np.inf:
             return limit
         since = float(self._since[at])
-        running = 0.0 if since != since else time.monotonic() - since
+        running = 0.0 if since != since else _now() - since
         return max(limit - float(self._spent[at]) - running, 0.0)
 
     def is_over(self, row: int = 0) -> bool:
@@ -63,13 +68,13 @@ class Clock:
         at = self.rows[row]
         is_first = bool(np.isnan(self._since[at]))
         if is_first:
-            self._since[at] = time.monotonic()
+            self._since[at] = _now()
         return is_first
 
     def end(self, row: int = 0) -> None:
         """Let a row's time stand still."""
         at = self.rows[row]
-        self._spent[at] += time.monotonic() - self._since[at]
+        self._spent[at] += _now() - self._since[at]
         self._since[at] = np.nan
 
     @contextmanager
@@ -81,3 +86,7 @@ class Clock:
         finally:
             if is_first:
                 self.end(row)
+
+
+def _now() -> float:
+    return time.monotonic() - count_compiling()
