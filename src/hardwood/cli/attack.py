@@ -144,7 +144,8 @@ def _as_table(
     names = list(X.columns)
     is_regression = "error" in found
     moved = getattr(result, "made_worse" if is_regression else "made_wrong")
-    outcome = pd.DataFrame({"row": np.arange(1, len(y) + 1), "target" if is_regression else "class": y, **found})
+    numbered = {"row": X.index.to_numpy() + 1, "target" if is_regression else "class": y, **found}
+    outcome = pd.DataFrame(numbered, index=X.index)
     before, examples = {}, {}
     for name in names:
         own = X[name]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -107,7 +107,7 @@ def evaluate(
     threat_model = read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
     is_stream = choose_stream(data, stream)
-    ensemble, threat_model, X, y = (_open if is_stream else _read)(ensemble, threat_model, data, target)
+    ensemble, threat_model, X, y, rows = (_open if is_stream else _read)(ensemble, threat_model, data, target)
     up_to = _UP_TO if curve is None and plot is not None else curve
     epsilons = None if up_to is None else np.linspace(0.0, up_to, _POINTS)
     has_ceiling = ceiling and not is_stream and not threat_model.rules and ensemble.classes is not None
@@ -123,28 +123,34 @@ def evaluate(
         with showing_progress(*["Ceiling..."] * has_ceiling, "Attacking...", "Measuring...") as progress:
             report = measure(X, y, epsilons=epsilons, time_limit=time_limit, progress=progress)
     console.print(str(report), markup=False, soft_wrap=True)
-    _save(report, output, plot, name=model.stem)
+    _save(report, rows, output, plot, name=model.stem)
     if report.interrupted:
         say_error("interrupted: these are the figures of what had been decided by then")
         raise typer.Exit(130)
 
 
-def _read(
-    ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str
-) -> tuple[TreeEnsemble, ThreatModel, Any, Any]:
-    """Read a table: the model with its names, the threat in its numbers, its rows and their targets."""
+class _Asked(NamedTuple):
+    """What is asked about a table."""
+
+    ensemble: TreeEnsemble  # with the names of the table
+    threat: ThreatModel  # in its numbers
+    X: Any  # a DataFrame or a Stream
+    y: Any  # an array; None: a stream brings its own
+    rows: np.ndarray  # those that have a target, counted from 0
+
+
+def _read(ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str) -> _Asked:
+    """Read a table."""
     X, labels = read_rows(data, ensemble.schema, target)
     ensemble = adopt_table(ensemble, X)
     with explaining(f"evaluate the model on {data}"):
         threat = settle_threat(threat, ensemble, X)
     assert labels is not None
-    return ensemble, threat, X, read_target(labels, ensemble, data)
+    return _Asked(ensemble, threat, X, read_target(labels, ensemble, data), X.index.to_numpy())
 
 
-def _open(
-    ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str
-) -> tuple[TreeEnsemble, ThreatModel, Any, Any]:
-    """Open a table as a stream, which brings its targets; see `_read`."""
+def _open(ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str) -> _Asked:
+    """Open a table as a stream."""
     refuse_measured(threat, data)
     if ensemble.classes is not None:
         say_error("note: there is neither a ceiling nor a ROC AUC, which take all rows at once")
@@ -159,7 +165,7 @@ def _open(
         for batch in rows:
             yield batch._replace(y=read_target(batch.y, adopted, data))
 
-    return adopted, threat, make_stream(data, read, rows.count_rows()), None
+    return _Asked(adopted, threat, make_stream(data, read, rows.count_rows()), None, columns.rows)
 
 
 def _find_label(spelled: str | None, ensemble: TreeEnsemble) -> Any:
@@ -191,10 +197,10 @@ def _check_files(inputs: list[Path], output: Path | None, plot: Path | None) -> 
     check_inputs(inputs, data=inputs[1], folder=True)
 
 
-def _save(report: RobustnessReport, output: Path | None, plot: Path | None, name: str) -> None:
+def _save(report: RobustnessReport, rows: np.ndarray, output: Path | None, plot: Path | None, name: str) -> None:
     if output is not None:
         frame = report.to_frame()
-        frame.insert(0, "row", np.arange(1, len(frame) + 1))
+        frame.insert(0, "row", rows + 1)
         write_table(frame, output)
         console.print(f"\nWhat is known of each row: {output}", markup=False, soft_wrap=True)
     if plot is not None:

@@ -16,7 +16,7 @@ from hardwood.cli.columns import Cells, Found, judge_numbers, read_numbers
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
 from hardwood.cli.streams import make_stream, open_stream
-from hardwood.cli.tables import check_has, read_table, say_missing
+from hardwood.cli.tables import check_has, read_table, refuse_no_target, say_left_out, say_missing
 from hardwood.quoting import list_some, shorten
 
 if TYPE_CHECKING:
@@ -73,11 +73,19 @@ def _load_pickle(path: Path) -> Any:
         raise ValueError(f"it cannot be loaded by joblib or pickle: {type(error).__name__}: {error}") from error
 
 
-def read_rows(path: Path, schema: Schema, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
-    """Read a table: the columns that a model was fitted on, and the one with the labels."""
+def read_rows(
+    path: Path, schema: Schema, target: str | None, *, asked: int | None = None
+) -> tuple[pd.DataFrame, pd.Series | None]:
+    """Read a table: the columns that a model was fitted on, and the one with the labels; the index counts its rows.
+
+    asked : the row that all is about, which is kept if it has no label, as others are not.
+    """
     table = run_with_notice(lambda: read_table(path, _list_categorical(schema)), f"Reading {path}...")
-    columns = ModelColumns(schema, path, target)
+    if asked is not None and asked > len(table):
+        raise CommandError(f"--row {asked}: {path} has {len(table):,} rows")
+    columns = ModelColumns(schema, path, target, asked=asked)
     columns.add(table)
+    columns.check()
     return columns.read(table)
 
 
@@ -114,32 +122,52 @@ def adopt_table(ensemble: TreeEnsemble, X: pd.DataFrame) -> TreeEnsemble:
 class ModelColumns:
     """The columns of a table that a model was fitted on, in its order and with its categories, and that of the labels.
 
-    A table is looked at first, part after part, and then read.
+    A table is looked at first, part after part, and then read. Rows without a label are left out, as in training.
     """
 
-    def __init__(self, schema: Schema, path: Path, target: str | None) -> None:
-        self.path, self._schema, self._target = path, schema, target
+    def __init__(self, schema: Schema, path: Path, target: str | None, *, asked: int | None = None) -> None:
+        self.path, self._schema, self._target, self._asked = path, schema, target, asked
         self._names: list[str] = []  # in the table
         self._cells: dict[str, Cells] = {}  # of columns in which something can be wrong
+        self._n_rows = 0
+        self._kept: list[np.ndarray] = []  # the rows of each part, counted from 0
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Which rows are kept, counted from 0."""
+        return np.concatenate(self._kept)
 
     def add(self, table: pd.DataFrame) -> None:
         """Look at some rows; their index says which."""
         if not self._names:
             self._names = self._match(table)
-            self._cells = {name: Cells(name) for name in [*([self._target] if self._target else []), *self._names]}
+            self._cells = {name: Cells(name) for name in self._names}
+        self._n_rows += len(table)
+        table = self._leave_out(table)
+        self._kept.append(table.index.to_numpy())
         for name, cells in self._cells.items():
             cells.add(table[name])
 
+    def _leave_out(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows that have a label, and the one that was asked for."""
+        if self._target is None or not (is_missing := table[self._target].isna().to_numpy()).any():
+            return table
+        is_asked = table.index.to_numpy() == (-1 if self._asked is None else self._asked - 1)
+        return table[~is_missing | is_asked]
+
     def look(self, tables: Stream) -> None:
-        """Look at all rows of a stream, and refuse what is wrong with them."""
+        """Look at all rows of a stream, and refuse what is wrong with them; say which are left out."""
         for batch in tables:
             self.add(batch.X)
         self.check()
 
     def check(self) -> None:
-        """Refuse labels and values that are missing or infinite, and text where there should be numbers."""
-        if self._target is not None:
-            self._check_complete(self._target, "every row needs its class")
+        """Refuse values that are missing or infinite, and text where there should be numbers; say what is left out."""
+        if self._target is not None and (n_missing := self._n_rows - sum(map(len, self._kept))):
+            if n_missing == self._n_rows:
+                refuse_no_target(self._target, self.path)
+            if self._asked is None:
+                say_error(f"note: {say_left_out(self._target, n_missing, self._n_rows)}")
         problems = [found.problem for found in map(self._judge, self._names) if found is not None and found.problem]
         if problems:
             raise CommandError(*(f"{self.path}: {problem}" for problem in problems))
@@ -148,8 +176,8 @@ class ModelColumns:
                 self._check_complete(name, "the model takes no missing values")
 
     def read(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-        """Return some rows as the model takes them, and their labels."""
-        self.check()
+        """Return some rows as the model takes them, and their labels, once they have been checked."""
+        table = self._leave_out(table)
         columns = {}
         for name, labels in zip(self._names, self._schema.categories, strict=True):
             found = self._judge(name)

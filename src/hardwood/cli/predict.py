@@ -81,6 +81,7 @@ def _predict_stream(ensemble: TreeEnsemble, data: Path, output: Path) -> _Counte
             for batch in tables.report_to(progress):
                 columns = ModelColumns(schema, data, target=None)
                 columns.add(batch.X)
+                columns.check()
                 X, _ = columns.read(batch.X)
                 if adopted is None:
                     adopted = adopt_table(ensemble, X)

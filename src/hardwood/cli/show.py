@@ -10,7 +10,7 @@ import typer
 
 import hardwood
 from hardwood.cli.late import np, pd
-from hardwood.cli.messages import CommandError, console, explaining, run_with_notice
+from hardwood.cli.messages import console, explaining, run_with_notice
 from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
 from hardwood.cli.tables import check_inputs
 from hardwood.cli.threat import EPSILON, THREAT, check_threat_options, read_threat, settle_threat
@@ -53,16 +53,15 @@ def show(
             _print(_describe_model(ensemble, tree))
             _print(hardwood.export_rules(ensemble, tree=tree - 1, max_depth=max_depth))
         return
-    X, labels = read_rows(data, ensemble.schema, target)
-    if row > len(X):
-        raise CommandError(f"--row {row}: {data} has {len(X):,} rows")
+    X, labels = read_rows(data, ensemble.schema, target, asked=row)
     ensemble = adopt_table(ensemble, X)
     attacker = None if threat is None and epsilon is None else read_threat(threat, epsilon)
     if attacker is not None:
         with explaining(f"explain row {row} of {data}"):
             attacker = settle_threat(attacker, ensemble, X)
-    X = X.iloc[[row - 1]]
-    y = None if labels is None else read_target(labels.iloc[[row - 1]], ensemble, data)
+    X = X.loc[[row - 1]]
+    label = None if labels is None else labels.loc[[row - 1]].dropna()
+    y = None if label is None or label.empty else read_target(label, ensemble, data)
     with explaining(f"explain row {row} of {data}"):
         lines = run_with_notice(lambda: list(_explain(ensemble, X, y, attacker, row)), "Attacking the row...")
     _print("\n".join(lines))

@@ -196,6 +196,16 @@ def say_missing(name: str, path: Path, n_missing: int, n_rows: int, first: int, 
     )
 
 
+def say_left_out(name: str, n_missing: int, n_rows: int) -> str:
+    """Say that rows without a target are left out."""
+    return f'{n_missing:,} of {n_rows:,} rows have no value of "{shorten(name)}" and are left out'
+
+
+def refuse_no_target(name: str, path: Path) -> None:
+    """Refuse a table none of whose rows has a target."""
+    raise CommandError(f'column "{shorten(name)}" of {path} has no value in any row')
+
+
 def check_output(path: Path, inputs: Collection[Path]) -> None:
     """Before the long work: refuse an output that could not be written at its end."""
     with explaining(f"write {path}"):

@@ -13,7 +13,7 @@ from hardwood.cli.columns import Cells, Found, judge, judge_categories, judge_nu
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError
 from hardwood.cli.streams import MOST_TEXTS, make_stream
-from hardwood.cli.tables import explain_absence
+from hardwood.cli.tables import explain_absence, refuse_no_target, say_left_out
 from hardwood.progress import Progress
 from hardwood.quoting import shorten
 
@@ -119,11 +119,9 @@ class _Look:
         path, target = self._path, self._wanted.target
         remarks = []
         if missing := self._n_rows - self._n_labelled:
-            remarks.append(
-                f'{missing:,} of {self._n_rows:,} rows have no value of "{shorten(target)}" and are left out'
-            )
+            remarks.append(say_left_out(target, missing, self._n_rows))
         if not self._n_labelled:
-            raise CommandError(f'column "{shorten(target)}" of {path} has no value in any row')
+            refuse_no_target(target, path)
         found = {name: self._judge_feature(cells) for name, cells in self._cells.items()}
         problems = [*self._labels.list_problems(), *_list_problems(found, path, target)]
         if problems:

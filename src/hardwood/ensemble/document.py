@@ -92,7 +92,7 @@ def _read(document: Any) -> dict[str, Any]:
     if classes is not None:
         one_kind = isinstance(classes, list) and len({type(label) for label in classes}) == 1
         _require(one_kind, "classes must be labels of one kind: strings, numbers or booleans")
-    fields["classes"] = None if classes is None else np.asarray(classes)
+    fields["classes"] = None if classes is None else _read_classes(classes)
     fields["base_score"] = _read_array(document["base_score"], "base_score", np.float64)
     _check_outputs(**fields)
     n_outputs = len(fields["base_score"])
@@ -101,6 +101,19 @@ def _read(document: Any) -> dict[str, Any]:
         _require(array.shape == shape, f"{name} has shape {array.shape}, expected {shape}")
     start, words = pack_sets(len(feature), left_sets)
     return fields | nodes | {"root": root, "schema": schema, "category_start": start, "category_words": words}
+
+
+def _read_classes(labels: list[Any]) -> np.ndarray:
+    """Return the labels of classes, none of them changed."""
+    is_huge = type(labels[0]) is int and max(labels) > np.iinfo(np.int64).max
+    try:
+        classes = np.array(labels, dtype=np.uint64 if is_huge else None)
+    except (OverflowError, ValueError):
+        classes = np.empty(0)
+    _require(
+        classes.tolist() == labels, "classes has a label with a zero character or too many digits"
+    )
+    return classes
 
 
 def _check_outputs(

@@ -238,6 +238,8 @@ def check_classes(labels: np.ndarray, name: str = "y") -> None:
             raise ValueError(f"{name} is {shorten(labels.dtype)}. {remedy}")
         return
     if set(map(type, labels)) <= {str, np.str_}:
+        if any(label.endswith("\0") for label in set(labels)):
+            raise ValueError(f"{name}: a label ends with a zero character, which is lost in arrays; strip it")
         return
     for row, label in enumerate(labels):
         if _is_missing(label):
