@@ -10,17 +10,15 @@ from joblib import Parallel, delayed
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
-from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.block_samples import balance_classes
 from hardwood.grow.bootstrap import Draw
+from hardwood.grow.classes import grow_classes
 from hardwood.grow.coded_rows import CodedRows, code_rows
-from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions
 from hardwood.grow.problem import Problem
 from hardwood.grow.regression import RegressionProblem, code_table, grow_coded_numbers, grow_regression
 from hardwood.grow.regression_bins import CodedNumbers
-from hardwood.grow.tree import finish, grow_tree, harvest, needs_general_grower, weigh_nodes
+from hardwood.grow.tree import finish, grow_tree
 from hardwood.progress import Progress
 from hardwood.threat import Reach
 
@@ -45,22 +43,6 @@ class TreeGrower(Protocol):
 
     def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
         """Grow a tree from some rows, with repetitions; None: from all, each once."""
-
-
-@dataclass(frozen=True)
-class TwoClassesFromCodes:
-    """Grows trees of two classes from codes that are made once."""
-
-    problem: Problem
-    reach: Reach
-    grower: BinnedGrower
-    balance_draws: bool  # whether classes weigh the same in every draw
-
-    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
-        """Grow a tree; see `TreeGrower`."""
-        class_weight = _balance(self.problem, drawn) if self.balance_draws else None
-        nodes = self.grower.grow(seed, drawn, class_weight)
-        return floor_thresholds(harvest(nodes, weigh_nodes(nodes), {}, self.problem), self.reach.whole)
 
 
 @dataclass(frozen=True)
@@ -163,9 +145,7 @@ def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, bala
 def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table that is in codes ready for growing trees from it."""
     problem = replace(problem, X=problem.X[:0])  # which nobody reads any more, and which would travel
-    if needs_general_grower(problem, options):
-        return FromCodes(problem, coded, options, balance_draws)
-    return TwoClassesFromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
+    return FromCodes(problem, coded, options, balance_draws)
 
 
 def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> list[TreeEnsemble]:

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.grow import general, general_sweep
+from hardwood._kernels.grow import general_sweep
+from hardwood._kernels.grow.frame.kernels import FULL
 from hardwood._kernels.grow.nodes import NODES
-from hardwood.grow.general import (
+from hardwood.grow.classes import (
     GrownNodes,
     enlarge,
     harvest_nodes,
@@ -37,8 +38,8 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
     tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
-    context = (samples, frozen(statistics.of_samples), frozen(classes), statistics.units, limits)
-    while general_sweep.grow(*context, tree, work) == general.FULL:
+    context = (samples, frozen(statistics.of_samples), frozen(classes.astype(np.uint16)), statistics.units, limits)
+    while general_sweep.grow(*context, tree, work) == FULL:
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]
     nodes["threshold"] = find_thresholds(nodes, problem.X, reach, roster)

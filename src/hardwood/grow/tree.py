@@ -22,7 +22,7 @@ paper                     here
 ========================  ===========================================================
 
 With more than two classes the end of its reach where a sample hurts depends on how the others are moved. The attacker's
-answer is then solved for at each threshold: `_kernels.grow.general_attacks`.
+answer is then solved for at each threshold: `_kernels.grow.targets.answers`.
 
 With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an
 attacking class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never
@@ -37,12 +37,11 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
+from hardwood.grow.classes import GrownNodes, grow_classes
 from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.exact import ExactGrower, prepare_samples
-from hardwood.grow.general import GrownNodes, grow_classes
 from hardwood.grow.general_categories import read_left_sets
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions, make_limits
@@ -96,19 +95,9 @@ def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: 
     return grow_coded(problem, code_rows(problem, reach, options, max_bins), options)
 
 
-def needs_general_grower(problem: Problem, options: GrowOptions) -> bool:
-    """Say whether a tree on bins is beyond the grower of two classes."""
-    is_special = problem.schema.accepts_missing or options.monotonic is not None or bool(problem.schema.categorical)
-    return len(problem.classes) > 2 or is_special
-
-
 def grow_coded(problem: Problem, coded: CodedRows, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree from codes."""
-    if needs_general_grower(problem, options):
-        return finish(grow_classes(problem, coded, options), problem, coded.reach)
-    nodes = BinnedGrower(problem, coded, options).grow(options.seed)
-    ensemble = harvest(nodes, weigh_nodes(nodes), {}, problem)
-    return floor_thresholds(ensemble, coded.reach.whole)
+    return finish(grow_classes(problem, coded, options), problem, coded.reach)
 
 
 def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
@@ -123,7 +112,7 @@ def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> T
 
 
 def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
-    """Return the finished tree of a grower of many classes."""
+    """Return the finished tree of a grower of classes."""
     cover, left = grown.weight.sum(axis=1), grown.nodes["left"]
     left_sets, missing_left = read_left_sets(grown.nodes, grown.sides, cover[left] >= cover[left + 1], problem.schema)
     ensemble, said = harvest(grown.nodes, grown.weight, left_sets, problem), grown.nodes["missing"]
