@@ -16,14 +16,12 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial, wraps
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,16 +40,6 @@ def list_forms(*work: str) -> dict[str, Forms]:
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-W", "ignore", __file__, *work]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
-
-
-def list_kernels() -> set[str]:
-    """Return the names of all kernels that there are."""
-    folder = Path(__file__).parents[1] / "src" / "hardwood" / "_kernels"
-    return {
-        ".".join((*path.relative_to(folder).with_suffix("").parts, name))
-        for path in folder.rglob("*.py")
-        for name in re.findall(r"^@kernel\((?:.|\n)*?\)\ndef (\w+)", path.read_text(), re.MULTILINE)
-    }
 
 
 def record_forms() -> Forms:

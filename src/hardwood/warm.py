@@ -5,13 +5,13 @@
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
 _Y = np.array([0, 0, 1, 1])
-_WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])  # rows with weights of their own are another form of the kernels
+# Weights are no other form of the kernels that grow trees, but what they add up exactly is a kernel of its own.
+_WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])
 
 
 class _Table(NamedTuple):
@@ -40,13 +41,6 @@ def _make_tables(*, categories: bool = False, holes: bool = False) -> list[_Tabl
         X[-1] = np.nan if holes else X[-1]
         tables.append(_Table(X, [0] * categories))
     return tables
-
-
-def _list_targets(n_rows: int, n_classes: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Go through rows without weights and with: as many classes in turn, and weights."""
-    y = np.arange(n_rows) % n_classes
-    yield y, None
-    yield y, 1.0 + y
 
 
 def _make_noise() -> tuple[np.ndarray, np.ndarray]:
@@ -70,29 +64,25 @@ def _warm_predict() -> None:
 def _warm_fit() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for weight in (None, _WEIGHT):
-        RobustTreeClassifier(threat=0.1).fit(_X, _Y, weight)
+    RobustTreeClassifier(threat=0.1).fit(_X, _Y)
 
 
 def _warm_binned() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for weight in (None, _WEIGHT):
-        RobustTreeClassifier(threat=0.1, max_bins=4).fit(_X, _Y, weight)
+    RobustTreeClassifier(threat=0.1, max_bins=4).fit(_X, _Y, _WEIGHT)
 
 
 def _warm_levels() -> None:
-    for weight in (None, _WEIGHT):
-        _grow_levels(_Table(_X, []), np.array([0, 1, 1, 0]), weight, 0.1)  # more than one level
+    _grow_levels(_Table(_X, []), np.array([0, 1, 1, 0]), 0.1)  # more than one level
     # Of three classes the attacker divides one between both sides of a split.
     for categories, holes in product((False, True), repeat=2):
         for table in _make_tables(categories=categories, holes=holes):
             y = np.resize([0, 1, 2, 2], len(table.X))
-            for weight in (None, 1.0 + y):
-                _grow_levels(table, y, weight, {0: "<>" if categories else 0.5, 1: 0.5})
+            _grow_levels(table, y, {0: "<>" if categories else 0.5, 1: 0.5})
 
 
-def _grow_levels(table: _Table, y: np.ndarray, weight: np.ndarray | None, threat: object) -> None:
+def _grow_levels(table: _Table, y: np.ndarray, threat: object) -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.estimators.parameters import check_grow_options
     from hardwood.estimators.target import read_problem
@@ -104,7 +94,7 @@ def _grow_levels(table: _Table, y: np.ndarray, weight: np.ndarray | None, threat
 
     X = table.X
     model = RobustTreeClassifier(threat, categorical_features=table.categorical_features, max_depth=2)
-    problem = read_problem(model, X, y, weight)
+    problem = read_problem(model, X, y, 1.0 + y)
     options = replace(check_grow_options(model, *X.shape), max_bins=MOST_BINS)
     plan = code_rows(problem, problem.threat.resolve(problem.schema, problem.classes), options, options.max_bins)
     block = code_block(plan, [problem.X], problem.class_index, problem.sample_weight, ((0, len(X)),))
@@ -114,41 +104,33 @@ def _grow_levels(table: _Table, y: np.ndarray, weight: np.ndarray | None, threat
 def _warm_regression() -> None:
     from hardwood.estimators import RobustTreeRegressor
 
-    for criterion, weight in product(("squared_error", "absolute_error"), (None, _WEIGHT)):
-        RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, weight)
-    for weight in (None, _WEIGHT):
-        RobustTreeRegressor(threat=0.1, max_bins=4).fit(_X, _Y, weight)
+    for criterion in ("squared_error", "absolute_error"):
+        RobustTreeRegressor(threat=0.1, criterion=criterion).fit(_X, _Y, _WEIGHT)
+    RobustTreeRegressor(threat=0.1, max_bins=4).fit(_X, _Y)
     for categories in (False, True):
         for X, categorical_features in _make_tables(categories=categories, holes=True):
-            for y, weight in _list_targets(len(X), 2):
-                model = RobustTreeRegressor({1: 0.1}, max_bins="exact", max_depth=2)
-                model.set_params(categorical_features=categorical_features).fit(X, y, weight)
+            model = RobustTreeRegressor({1: 0.1}, max_bins="exact", max_depth=2)
+            model.set_params(categorical_features=categorical_features).fit(X, np.arange(len(X)) % 2)
 
 
 def _warm_many_classes() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for max_bins, weight in product(("exact", 4), (None, _WEIGHT)):
-        RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], weight)
-    _fit_general(n_classes=2, monotonic_cst=[1, 0])
+    for max_bins in ("exact", 4):
+        RobustTreeClassifier(threat=0.1, max_bins=max_bins).fit(_X, [0, 1, 2, 2], _WEIGHT)
 
 
 def _warm_missing() -> None:
-    _fit_general(n_classes=2, holes=True)
+    _fit_special(holes=True)
 
 
-def _warm_missing_categories() -> None:
-    _fit_general(n_classes=2, categories=True, holes=True)
-
-
-def _fit_general(*, n_classes: int, categories: bool = False, holes: bool = False, **options: Any) -> None:
-    """Fit trees that the growers of two classes and of numbers cannot grow."""
+def _fit_special(*, categories: bool = False, holes: bool = False) -> None:
+    """Fit trees of categories, or of values that are missing, in codes of one byte and of two."""
     from hardwood.estimators import RobustTreeClassifier
 
     for X, categorical_features in _make_tables(categories=categories, holes=holes):
-        for y, weight in _list_targets(len(X), n_classes):
-            model = RobustTreeClassifier({1: 0.1}, max_depth=2, categorical_features=categorical_features, **options)
-            model.fit(X, y, weight)
+        model = RobustTreeClassifier({1: 0.1}, max_depth=2, categorical_features=categorical_features)
+        model.fit(X, np.arange(len(X)) % 3, 1.0 + np.arange(len(X)))
 
 
 def _warm_threads() -> None:
@@ -156,16 +138,14 @@ def _warm_threads() -> None:
     from hardwood.grow.exact import LARGE_NODE
 
     X, y = np.tile(_X, (LARGE_NODE, 1)), np.tile([0, 1, 1, 0], LARGE_NODE)  # two levels of large nodes
-    for weight in (None, np.tile(_WEIGHT, LARGE_NODE)):
-        RobustTreeClassifier(threat=0.1, max_depth=2, n_jobs=2).fit(X, y, weight)
+    RobustTreeClassifier(threat=0.1, max_depth=2, n_jobs=2).fit(X, y)
 
 
 def _warm_categories() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for weight in (None, _WEIGHT):
-        RobustTreeClassifier(categorical_features=[0]).fit(_X, _Y, weight)
-    _fit_general(n_classes=3, categories=True)
+    RobustTreeClassifier(categorical_features=[0]).fit(_X, _Y)
+    _fit_special(categories=True)
 
 
 def _warm_boosting() -> None:
@@ -208,8 +188,7 @@ def _make_boosting(table: _Table) -> "RobustBoostingClassifier":
 def _warm_chen() -> None:
     from hardwood.estimators import RobustTreeClassifier
 
-    for weight in (None, _WEIGHT):
-        RobustTreeClassifier(threat=0.1, attacker="chen").fit(_X, _Y, weight)
+    RobustTreeClassifier(threat=0.1, attacker="chen").fit(_X, _Y)
 
 
 def _warm_treant() -> None:
@@ -303,7 +282,6 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
         "regression": _warm_regression,
         "many classes": _warm_many_classes,
         "missing values": _warm_missing,
-        "missing categories": _warm_missing_categories,
         "threads": _warm_threads,
         "categories": _warm_categories,
         "boosting": _warm_boosting,
@@ -321,7 +299,7 @@ WORK: Mapping[str, Callable[[], None]] = MappingProxyType(
 
 
 # Kinds of work that compile much of the same, which one process does once.
-_TOGETHER = (("levels", "many classes", "missing values", "missing categories"), ("ensembles", "heuristic"))
+_TOGETHER = (("levels", "many classes"), ("missing values", "categories"), ("ensembles", "heuristic"))
 
 
 def warm_up(*work: str) -> None:
@@ -331,10 +309,10 @@ def warm_up(*work: str) -> None:
     ----------
     *work : str
         Some of "predict"; "fit" (robust trees, numbers), "binned" (large tables), "levels" (tables in blocks, on
-        several machines), "many classes", "missing values", "missing categories" (missing values beside categories),
-        "regression", "threads" (two classes exactly, by several threads), "categories", "boosting", "boosting levels"
-        (many rows), "chen", "treant" (other ways to fit), "refine", "optimal" (better ones); "one tree", "ensembles"
-        (verifying, attacking, evaluating), "heuristic" (attacks), "rules" (threats with costs). By default, everything.
+        several machines), "many classes", "missing values", "regression", "threads" (two classes exactly, by several
+        threads), "categories", "boosting", "boosting levels" (many rows), "chen", "treant" (other ways to fit),
+        "refine", "optimal" (better ones); "one tree", "ensembles" (verifying, attacking, evaluating), "heuristic"
+        (attacks), "rules" (threats with costs). By default, everything.
 
     Examples
     --------

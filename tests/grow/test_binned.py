@@ -1,4 +1,4 @@
-"""The binned grower: with bins for all ends it is the exact grower, with fewer it is close, whatever the threads."""
+"""Trees on bins: with bins for all ends they are the exact trees, with fewer they are close, whatever the threads."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from hardwood import RobustTreeClassifier, ThreatModel, adversarial_accuracy
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
-from hardwood.grow import binned
+from hardwood.grow import classes
 from hardwood.grow.tree import grow_binned, grow_tree
 from hardwood.table import Schema
 from strategies import arrays
@@ -22,7 +22,7 @@ CRITERIA = ["gini", "entropy", "error"]
 def grow_both(
     model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, weight: Any, max_bins: int | None = None
 ) -> tuple[TreeEnsemble, TreeEnsemble]:
-    """The trees of the binned and of the exact grower."""
+    """The trees on bins and of the exact grower."""
     problem = read_problem(model, X, y, weight)
     reach = problem.threat.resolve(problem.schema, problem.classes)
     options = check_grow_options(model, len(problem.X), problem.schema.n_features)
@@ -99,7 +99,7 @@ def test_codes_of_two_bytes(criterion: str, rho: float, max_leaf_nodes: int | No
 
 def test_histograms_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for three histograms, in depth and in breadth: the tree is the same."""
-    monkeypatch.setattr(binned, "HISTOGRAM_BYTES", 1)
+    monkeypatch.setattr(classes, "HISTOGRAM_BYTES", 1)
     X, y = make_table(600)
     for max_leaf_nodes in (None, 40):
         model = RobustTreeClassifier(0.01, max_leaf_nodes=max_leaf_nodes)

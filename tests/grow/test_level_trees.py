@@ -14,7 +14,7 @@ from hardwood import RobustForestClassifier, RobustTreeClassifier
 from hardwood.estimators.forest_parts import check_forest
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
-from hardwood.grow import binned, binned_levels, level_trees
+from hardwood.grow import classes, level_trees
 from hardwood.grow.blocks import LocalRun, Step
 from hardwood.grow.bootstrap import STRETCH_ROWS
 from hardwood.grow.class_blocks import ClassBlock, code_block
@@ -22,8 +22,8 @@ from hardwood.grow.coded_rows import CodedRows, CodePlan, code_rows
 from hardwood.grow.forest import grow_forest, take_codes
 from hardwood.grow.level_trees import grow_forest_over, grow_tree_over
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_coded
+from hardwood.rows.task import Task
 
 
 def freeze(thing: Any) -> None:
@@ -73,7 +73,7 @@ class Table:
         max_bins = None if model.max_bins == "exact" else model.max_bins  # on bins, that is one per end of reach
         self.take(problem, replace(check_grow_options(model, len(problem.X), X.shape[1]), max_bins=max_bins))
 
-    def take(self, problem: Problem, options: GrowOptions) -> None:
+    def take(self, problem: Task, options: GrowOptions) -> None:
         """Take a problem, and how to grow trees."""
         self.problem, self.options, self.n_rows = problem, options, len(problem.X)
         reach = self.problem.threat.resolve(self.problem.schema, self.problem.classes)
@@ -204,7 +204,7 @@ def test_levels_in_portions(max_leaf_nodes: int | None, rho: float, monkeypatch:
     histogram = 8 * 4 * table.plan.bins.n_columns * table.plan.bins.width
     steps = []
     for n_slots in (10_000, 20, 1):
-        monkeypatch.setattr(binned, "HISTOGRAM_BYTES", n_slots * histogram)
+        monkeypatch.setattr(classes, "HISTOGRAM_BYTES", n_slots * histogram)
         run = CountingRun()
         compare_trees(table, [table.cut_evenly(3)], run)
         steps.append(run.n_steps)
@@ -297,10 +297,14 @@ def test_forests_in_portions() -> None:
 def test_a_block_of_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_table(50)
     table = Table(RobustTreeClassifier(0.1, max_bins=8), X, y)
-    monkeypatch.setattr(binned_levels, "ID_MASK", 29)
-    compare_trees(table, [table.cut_evenly(2)])
+    context = (table.empty, table.plan, table.options, table.n_rows)
+    expected = grow_coded(table.problem, table.coded, table.options)
+    monkeypatch.setattr(classes.Target, "most_samples", 29)
+    assert_same([grow_tree_over(LocalRun(), table.cut_evenly(2), *context)], [expected])
     with pytest.raises(ValueError, match=r"a block has 50 rows, 50 samples, and at most 29 .* more partitions"):
-        compare_trees(table, [table.cut_evenly(1)])
+        grow_tree_over(LocalRun(), table.cut_evenly(1), *context)
+    with pytest.raises(ValueError, match=r"X has 50 rows, 50 samples; at most 29 are supported"):
+        grow_coded(table.problem, table.coded, table.options)
 
 
 def test_pieces_that_are_not_the_rows() -> None:

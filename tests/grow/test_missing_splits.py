@@ -21,8 +21,8 @@ from hardwood import (
     verify,
 )
 from hardwood.estimators.parameters import check_grow_options, read_monotonic
-from hardwood.grow.problem import Problem
 from hardwood.grow.tree import grow_tree
+from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 from reference import missing_splits
@@ -69,7 +69,7 @@ def test_every_split_is_the_best_there_is(problem: tuple) -> None:
     model, X, y, weight, schema = problem
     n_classes = len(np.unique(y))
     reach = model.threat.resolve(schema, range(n_classes))
-    table = Problem(X, y, weight, np.ones(n_classes), schema, np.arange(n_classes), model.threat)
+    table = Task(X, y, weight, np.ones(n_classes), schema, np.arange(n_classes), model.threat)
     tree = grow_tree(table, reach, check_grow_options(model, len(X), schema.n_features))
     row_weight = np.ones(len(X)) if weight is None else weight
     samples = missing_splits.make_samples(X, y, row_weight, reach, n_classes)
@@ -114,7 +114,7 @@ def check_splits(model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, labe
     """Grow a tree, and hold every split of it against who can be where."""
     schema, classes = Schema(2, None, labels, True), np.unique(y)
     reach = model.threat.resolve(schema, classes)
-    table = Problem(X, y, None, np.ones(len(classes)), schema, classes, model.threat)
+    table = Task(X, y, None, np.ones(len(classes)), schema, classes, model.threat)
     tree = grow_tree(table, reach, check_grow_options(model, len(X), 2))
     samples = missing_splits.make_samples(X, y, np.ones(len(X)), reach, len(classes))
     missing_splits.check_splits(tree, samples, model.criterion)
@@ -243,7 +243,7 @@ class TestMonotone:
         reach = threat.resolve(schema, [0, 1])
         options = check_grow_options(model, len(X), schema.n_features)
         options = replace(options, monotonic=read_monotonic(model.monotonic_cst, schema))
-        table = Problem(X, y, weight, np.ones(2), schema, np.arange(2), threat)
+        table = Task(X, y, weight, np.ones(2), schema, np.arange(2), threat)
         tree = grow_tree(table, reach, options)
         row_weight = np.ones(len(X)) if weight is None else weight
         samples = missing_splits.make_samples(X, y, row_weight, reach, 2)

@@ -1,12 +1,17 @@
 """Thresholds, codes and histograms, against comparing every value with every threshold."""
 
+from itertools import product
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardwood._kernels.grow.histograms import CLASS_BIT, BinnedSamples
+from hardwood._kernels.compiling import frozen
+from hardwood._kernels.grow.frame.kernels import BlockColumns
 from hardwood.grow import bins
 from hardwood.grow.bins import encode_rows, find_bins, find_gaps, halve
+from hardwood.grow.classes import TARGETS, make_samples
+from hardwood.grow.fixed_point import ROW_EACH
 from hardwood.grow.workers import Workers, run_in_turn
 from hardwood.rows.sampling import draw_rows
 from hardwood.threat import Reach
@@ -65,40 +70,40 @@ def test_the_sample_is_the_same_for_whoever_has_the_row() -> None:
     np.testing.assert_array_equal(draw_rows(10, 1000), np.arange(10))
 
 
-def fill(
-    codes: np.ndarray, label: np.ndarray, chosen: np.ndarray, weights: np.ndarray | None, width: int
-) -> np.ndarray:
-    """Make a histogram by the kernel that makes those of the grower."""
-    from numba import njit
-
-    from hardwood._kernels.grow import histograms
-
-    entries = chosen.astype(np.uint32) | label[chosen].astype(np.uint32) << CLASS_BIT
-    samples = BinnedSamples(codes, entries, np.empty(len(entries), dtype=np.uint32), weights)
-    cells = np.full(codes.shape[1] * width * (1 if weights is None else 4), -1)
-
-    @njit
-    def call(samples: BinnedSamples, weights: np.ndarray | None, n: int, width: int, cells: np.ndarray) -> None:
-        histograms.fill(samples, weights, 0, n, width, cells)
-
-    call(samples, weights, len(entries), width, cells)
+def fill(codes: np.ndarray, label: np.ndarray, chosen: np.ndarray, statistics: np.ndarray, target: str) -> np.ndarray:
+    """Make a histogram by the kernel that makes those of a block; codes are below 9, and there are two classes."""
+    own = TARGETS[target]
+    samples = make_samples(own, codes, frozen(own.make_entries(label[chosen], chosen)), statistics)
+    none = frozen(np.zeros((codes.shape[1], 2), dtype=bool))
+    columns = BlockColumns(frozen(np.arange(codes.shape[1])[:, None].repeat(2, axis=1)), 9, -1, none, none)
+    cells = np.full(codes.shape[1] * 9 * own.count_words(2, statistics.shape[1]), -1)
+    own.kernels.count_all(samples, columns, cells)
     return cells
 
 
 def test_a_parent_is_the_sum_of_its_children() -> None:
     generator = np.random.default_rng(0)
     codes, label = generator.integers(0, 9, (300, 5)).astype(np.uint8), generator.integers(0, 2, 300)
-    weights = generator.integers(1, 1 << 40, (300, 2))
+    statistics = generator.integers(1, 1 << 40, (300, 2))
     left = np.flatnonzero(generator.random(300) < 0.3)
     right = np.setdiff1d(np.arange(300), left)
-    for w in (None, weights):
-        parent, *children = (fill(codes, label, rows, w, 9) for rows in (np.arange(300), left, right))
+    for target, own in product(TARGETS, (ROW_EACH, statistics)):
+        parent, *children = (fill(codes, label, rows, own, target) for rows in (np.arange(300), left, right))
         np.testing.assert_array_equal(parent, children[0] + children[1])
-    counts = binning.count(codes, label, 9)
-    packed = fill(codes, label, np.arange(300), None, 9).reshape(5, 9)
+
+
+def test_cells_are_counts() -> None:
+    """Of two classes packed in one word; else by class; and with statistics, rows come before weight."""
+    generator = np.random.default_rng(0)
+    codes, label = generator.integers(0, 9, (300, 5)).astype(np.uint8), generator.integers(0, 2, 300)
+    counts, everyone = binning.count(codes, label, 9), np.arange(300)
+    packed = fill(codes, label, everyone, ROW_EACH, "two").reshape(5, 9)
     np.testing.assert_array_equal(np.stack([packed & 0xFFFFFFFF, packed >> 32], axis=-1), counts)
-    ones = np.ones((300, 2), dtype=np.int64)
-    np.testing.assert_array_equal(fill(codes, label, np.arange(300), ones, 9).reshape(5, 9, 4)[..., ::2], counts)
+    np.testing.assert_array_equal(fill(codes, label, everyone, ROW_EACH, "plain").reshape(5, 9, 2), counts)
+    statistics = np.array([[1, 7]]).repeat(300, axis=0)
+    for target in TARGETS:
+        cells = fill(codes, label, everyone, statistics, target).reshape(5, 9, 2, 2)
+        np.testing.assert_array_equal(cells, counts[..., None] * [1, 7])
 
 
 def test_what_can_be_left_holds_what_is_left() -> None:

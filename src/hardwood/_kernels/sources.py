@@ -38,7 +38,7 @@ def find_captured(function: FunctionType) -> Captured:
                 if value.py_func not in seen:
                     seen.add(value.py_func)
                     waiting.append(value.py_func)
-            elif isinstance(value, str | bool | int | float | np.generic):
+            elif value is None or isinstance(value, str | bool | int | float | np.generic):
                 constants.add(f"{own.__module__}.{own.__qualname__}.{name} = {value!r}")
             else:
                 raise TypeError(f"{own.__qualname__} captures {name}: expected a compiled function or a plain constant")

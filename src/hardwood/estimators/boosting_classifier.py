@@ -98,7 +98,7 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
 
     Notes
     -----
-    Thresholds are those of the binned grower, see :class:`RobustTreeClassifier`. A missing value goes to the side that
+    Thresholds are those of trees on bins, see :class:`RobustTreeClassifier`. A missing value goes to the side that
     the certified loss prefers, to the heavier child where training has none. A set of categories is a prefix of the
     categories in the order of their gradients; that is the best set unless an attacker may change the feature, or
     `min_child_weight` rules it out. A feature that an attacker can blank or fill in is not split on again below a split

@@ -50,6 +50,11 @@ class Bins:
         return max(int(self.n_thresholds.max()) + 1 + self.has_missing, self.n_codes)
 
     @property
+    def dtype(self) -> type:
+        """The smallest type that holds all codes."""
+        return np.uint8 if self.width <= MOST_BINS + 1 else np.uint16
+
+    @property
     def missing(self) -> int:
         """The code of a missing value; -1 if none is missing."""
         return self.width - 1 if self.has_missing else -1
@@ -170,8 +175,7 @@ class CodeWriter:
 
     def __init__(self, bins: Bins, reach: Reach, stays: np.ndarray, class_index: np.ndarray) -> None:
         n_staying = int(np.bincount(class_index, minlength=len(stays))[stays].sum())
-        dtype = choose_code_type(bins.width)
-        self.codes: np.ndarray = np.empty((len(class_index) + n_staying, bins.n_columns), dtype=dtype)
+        self.codes: np.ndarray = np.empty((len(class_index) + n_staying, bins.n_columns), dtype=bins.dtype)
         self._bins, self._guide, self._reach, self._stays = bins, make_guide(bins), reach, stays
         self._class_index = class_index
         self._next_row, self._next_part = 0, len(class_index)

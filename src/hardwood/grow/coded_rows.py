@@ -14,8 +14,8 @@ from hardwood._kernels.compiling import frozen
 from hardwood.grow.bins import Bins, CodeWriter, Sample, choose_bins
 from hardwood.grow.general_categories import Categories, read_categories, write_codes
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.workers import hire
+from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import Reach
 
@@ -76,7 +76,7 @@ def plan_codes(sample: Sample, schema: Schema, reach: Reach, options: GrowOption
     return CodePlan(bins, reach, stays, categories)
 
 
-def code_rows(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> CodedRows:
+def code_rows(problem: Task, reach: Reach, options: GrowOptions, max_bins: int | None) -> CodedRows:
     """Choose thresholds for a table or a stream, and code its rows; None: a threshold between every two ends."""
     sample = problem.draw_sample(reach, max_bins)
     return code_batches(problem.read_batches(), sample, problem, reach, options, max_bins)
@@ -85,7 +85,7 @@ def code_rows(problem: Problem, reach: Reach, options: GrowOptions, max_bins: in
 def code_batches(
     batches: Iterable[np.ndarray],
     sample: Sample,
-    problem: Problem,
+    problem: Task,
     reach: Reach,
     options: GrowOptions,
     max_bins: int | None,

@@ -17,9 +17,9 @@ from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODE, NODES, Limits,
 from hardwood._kernels.grow.orders import MAX_ROWS, Shifts
 from hardwood._kernels.grow.scanning import BLOCK, Kinds
 from hardwood.grow.limits import UNLIMITED
-from hardwood.grow.problem import Problem
 from hardwood.grow.shifts import sort_shifted
 from hardwood.grow.workers import Workers
+from hardwood.rows.task import Task
 
 # Nodes with fewer samples are not worth handing to threads.
 LARGE_NODE = 1 << 14
@@ -43,7 +43,7 @@ class NodeSearch:
 
 
 def prepare_samples(
-    problem: Problem, shifts: Shifts, attacks: np.ndarray, rho: float, workers: Workers
+    problem: Task, shifts: Shifts, attacks: np.ndarray, rho: float, workers: Workers
 ) -> growing.Samples:
     """Sort every feature in both orientations, and weigh the samples."""
     X, class_index = problem.X, problem.class_index

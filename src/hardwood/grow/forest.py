@@ -10,18 +10,16 @@ from joblib import Parallel, delayed
 
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
-from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.block_samples import balance_classes
 from hardwood.grow.bootstrap import Draw
+from hardwood.grow.classes import grow_classes
 from hardwood.grow.coded_rows import CodedRows, code_rows
-from hardwood.grow.general import grow_classes
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.regression import code_table, grow_coded_numbers, grow_regression
 from hardwood.grow.regression_bins import CodedNumbers
-from hardwood.grow.tree import finish, grow_tree, harvest, needs_general_grower, weigh_nodes
+from hardwood.grow.tree import finish, grow_tree
 from hardwood.progress import Progress
+from hardwood.rows.task import Task
 from hardwood.threat import Reach
 
 # The largest seed of a tree.
@@ -48,26 +46,10 @@ class TreeGrower(Protocol):
 
 
 @dataclass(frozen=True)
-class TwoClassesFromCodes:
-    """Grows trees of two classes from codes that are made once."""
-
-    problem: Problem
-    reach: Reach
-    grower: BinnedGrower
-    balance_draws: bool  # whether classes weigh the same in every draw
-
-    def grow(self, seed: int, drawn: np.ndarray | None) -> TreeEnsemble:
-        """Grow a tree; see `TreeGrower`."""
-        class_weight = _balance(self.problem, drawn) if self.balance_draws else None
-        nodes = self.grower.grow(seed, drawn, class_weight)
-        return floor_thresholds(harvest(nodes, weigh_nodes(nodes), {}, self.problem), self.reach.whole)
-
-
-@dataclass(frozen=True)
 class FromCodes:
     """Grows trees of any number of classes, with categories and missing values, from codes that are made once."""
 
-    problem: Problem
+    problem: Task
     coded: CodedRows
     options: GrowOptions
     balance_draws: bool
@@ -85,7 +67,7 @@ class FromCodes:
 class FromRows:
     """Grows trees of whatever a single tree of classes can be grown from, each from the rows anew."""
 
-    problem: Problem
+    problem: Task
     reach: Reach
     options: GrowOptions
     balance_draws: bool
@@ -104,7 +86,7 @@ class FromRows:
 class NumbersFromRows:
     """Grows regression trees, each from the rows anew."""
 
-    problem: Problem
+    problem: Task
     reach: Reach
     options: GrowOptions
 
@@ -120,7 +102,7 @@ class NumbersFromRows:
 class NumbersFromCodes:
     """Grows regression trees from codes that are made once."""
 
-    problem: Problem
+    problem: Task
     coded: CodedNumbers
     reach: Reach
     options: GrowOptions
@@ -131,7 +113,7 @@ class NumbersFromCodes:
         return grow_coded_numbers(self.problem, self.coded, self.reach, options, drawn).ensemble
 
 
-def prepare_number_grower(problem: Problem, reach: Reach, options: GrowOptions) -> TreeGrower:
+def prepare_number_grower(problem: Task, reach: Reach, options: GrowOptions) -> TreeGrower:
     """Make a table with numbers ready for growing trees from it: in codes, unless every threshold is wanted."""
     if options.max_bins is None:
         return NumbersFromRows(problem, reach, replace(options, n_threads=1))
@@ -139,19 +121,19 @@ def prepare_number_grower(problem: Problem, reach: Reach, options: GrowOptions) 
     return NumbersFromCodes(problem.drop_rows(), coded, reach, replace(options, n_threads=1))
 
 
-def _draw(problem: Problem, drawn: np.ndarray) -> Problem:
+def _draw(problem: Task, drawn: np.ndarray) -> Task:
     """Return what is learned from some rows of a table."""
     weight = None if problem.sample_weight is None else problem.sample_weight[drawn]
     return replace(problem, X=problem.X[drawn], target=problem.target[drawn], sample_weight=weight)
 
 
-def _balance(problem: Problem, drawn: np.ndarray | None) -> np.ndarray:
+def _balance(problem: Task, drawn: np.ndarray | None) -> np.ndarray:
     """Return weights by which all classes of some rows weigh the same, in the unit of the problem."""
     classes = problem.class_index if drawn is None else problem.class_index[drawn]
     return problem.class_weight * balance_classes(np.bincount(classes, minlength=len(problem.classes)))
 
 
-def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
+def prepare_grower(problem: Task, reach: Reach, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table ready for growing trees from it: in codes, unless every threshold is wanted."""
     coded = None if options.max_bins is None else code_rows(problem, reach, options, options.max_bins)
     options = replace(options, n_threads=1)  # threads are for trees side by side
@@ -160,12 +142,9 @@ def prepare_grower(problem: Problem, reach: Reach, options: GrowOptions, *, bala
     return take_codes(problem, coded, options, balance_draws=balance_draws)
 
 
-def take_codes(problem: Problem, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
+def take_codes(problem: Task, coded: CodedRows, options: GrowOptions, *, balance_draws: bool) -> TreeGrower:
     """Make a table that is in codes ready for growing trees from it."""
-    problem = problem.drop_rows()
-    if needs_general_grower(problem, options):
-        return FromCodes(problem, coded, options, balance_draws)
-    return TwoClassesFromCodes(problem, coded.reach, BinnedGrower(problem, coded, options), balance_draws)
+    return FromCodes(problem.drop_rows(), coded, options, balance_draws)
 
 
 def grow_forest(grower: TreeGrower, forest: ForestOptions, first: int = 0) -> list[TreeEnsemble]:

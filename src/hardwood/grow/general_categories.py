@@ -1,10 +1,10 @@
-"""Categories for the general grower: codes of samples, and which category can become which."""
+"""Categories on bins: codes of samples, and which category can become which."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from hardwood._kernels.grow.general_categories import CATEGORY, IDLE, ON_LEFT, Partition
+from hardwood._kernels.grow.targets.categories import CATEGORY, IDLE, ON_LEFT, Partition
 from hardwood.table import Schema
 from hardwood.threat import Reach
 

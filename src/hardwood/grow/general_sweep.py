@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from hardwood._kernels.compiling import frozen
-from hardwood._kernels.grow import general, general_sweep
+from hardwood._kernels.grow import general_sweep
+from hardwood._kernels.grow.frame.kernels import FULL
 from hardwood._kernels.grow.nodes import NODES
-from hardwood.grow.general import (
+from hardwood.grow.classes import (
     GrownNodes,
     enlarge,
     harvest_nodes,
@@ -18,13 +19,13 @@ from hardwood.grow.general import (
     weigh_classes,
 )
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.sweep import Roster, find_thresholds, sort_ends
 from hardwood.grow.workers import hire
+from hardwood.rows.task import Task
 from hardwood.threat import Reach
 
 
-def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> GrownNodes:
+def sweep_classes(problem: Task, reach: Reach, options: GrowOptions) -> GrownNodes:
     """Grow one robust tree of any number of classes at all thresholds."""
     attacks = reach.attacks & (options.rho > 0.0)
     stays = attacks & (options.rho < 1.0)
@@ -38,15 +39,15 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
     tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
-    context = (samples, frozen(statistics.of_samples), frozen(classes), statistics.units, limits)
-    while general_sweep.grow(*context, tree, work) == general.FULL:
+    context = (samples, frozen(statistics.of_samples), frozen(classes.astype(np.uint16)), statistics.units, limits)
+    while general_sweep.grow(*context, tree, work) == FULL:
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]
     nodes["threshold"] = find_thresholds(nodes, problem.X, reach, roster)
     return harvest_nodes(tree, statistics.units)
 
 
-def _make_roster(problem: Problem, attacks: np.ndarray, stays: np.ndarray, rho: float) -> Roster:
+def _make_roster(problem: Task, attacks: np.ndarray, stays: np.ndarray, rho: float) -> Roster:
     """List the samples: every row, and then the parts that stay; rows of classes that do not attack stay as a whole."""
     class_index = problem.class_index
     staying = np.flatnonzero(stays[class_index])

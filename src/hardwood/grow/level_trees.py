@@ -20,23 +20,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hardwood._kernels.grow.histograms import ID_MASK
 from hardwood.ensemble import TreeEnsemble
-from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow import binned
-from hardwood.grow.binned_levels import grow_two_classes
+from hardwood.grow import classes
 from hardwood.grow.block_samples import SampleRule, settle_samples
 from hardwood.grow.blocks import Grower, Run, grow_over
 from hardwood.grow.bootstrap import Draw
+from hardwood.grow.class_levels import grow_classes_in_levels
 from hardwood.grow.coded_rows import CodePlan
 from hardwood.grow.forest import ForestOptions, draw_seeds
-from hardwood.grow.general_levels import grow_classes_in_levels
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
-from hardwood.grow.tree import finish, harvest, needs_general_grower, weigh_nodes
+from hardwood.grow.tree import finish
+from hardwood.rows.task import Task
 
 # Rows that a histogram of two classes can count in one word; of more, it adds up weights.
-MOST_COUNTED = int(ID_MASK)
+MOST_COUNTED = classes.TARGETS["two"].most_samples
 # Trees of a forest that grow side by side: blocks keep the samples of each, 4 bytes a sample, 20 with weights.
 SIDE_BY_SIDE = 8
 WEIGHTED_SIDE_BY_SIDE = 2
@@ -45,7 +42,7 @@ FEWEST_SLOTS = 4
 
 
 def grow_tree_over(
-    run: Run, blocks: Sequence[Any], problem: Problem, plan: CodePlan, options: GrowOptions, n_rows: int
+    run: Run, blocks: Sequence[Any], problem: Task, plan: CodePlan, options: GrowOptions, n_rows: int
 ) -> TreeEnsemble:
     """Grow one robust tree over blocks."""
     rule = SampleRule(problem.class_weight, plan.stays, options.rho, None)
@@ -57,7 +54,7 @@ def grow_tree_over(
 def grow_forest_over(
     run: Run,
     blocks: Sequence[Any],
-    problem: Problem,
+    problem: Task,
     plan: CodePlan,
     options: GrowOptions,
     forest: ForestOptions,
@@ -83,7 +80,7 @@ def grow_forest_over(
 
 
 def _grow(
-    problem: Problem,
+    problem: Task,
     rule: SampleRule,
     plan: CodePlan,
     options: GrowOptions,
@@ -95,22 +92,18 @@ def _grow(
     """Grow one tree."""
     is_weighted = _is_weighted(problem, plan, options, n_rows)
     rule = yield from settle_samples(rule, n_rows, is_weighted=is_weighted, balance=balance)
-    if needs_general_grower(problem, options):
-        grown = yield from grow_classes_in_levels(rule, plan, options, n_slots)
-        return finish(grown, problem, plan.reach)
-    nodes = yield from grow_two_classes(rule, plan, options, n_slots)
-    return floor_thresholds(harvest(nodes, weigh_nodes(nodes), {}, problem), plan.reach.whole)
+    return finish((yield from grow_classes_in_levels(rule, plan, options, n_slots)), problem, plan.reach)
 
 
-def _is_weighted(problem: Problem, plan: CodePlan, options: GrowOptions, n_rows: int) -> bool:
+def _is_weighted(problem: Task, plan: CodePlan, options: GrowOptions, n_rows: int) -> bool:
     """Say whether samples need weights of their own."""
-    if n_rows > MOST_COUNTED and not needs_general_grower(problem, options):
+    if problem.sample_weight is not None or bool(plan.stays.any()):
         return True
-    return problem.sample_weight is not None or bool(plan.stays.any())
+    return n_rows > MOST_COUNTED and classes.choose_target(plan, len(problem.classes), options.monotonic).name == "two"
 
 
-def _count_slots(problem: Problem, plan: CodePlan, options: GrowOptions, at_once: int) -> int:
+def _count_slots(problem: Task, plan: CodePlan, options: GrowOptions, at_once: int) -> int:
     """Return for how many histograms each of some trees has room, or can use."""
     n_bytes = 2 * 8 * len(problem.classes) * plan.bins.n_columns * plan.bins.width  # at most: weight and rows
     largest_level = 1 << min(options.size.max_depth, 40)
-    return max(FEWEST_SLOTS, min(largest_level, binned.HISTOGRAM_BYTES // (n_bytes * at_once)))
+    return max(FEWEST_SLOTS, min(largest_level, classes.HISTOGRAM_BYTES // (n_bytes * at_once)))

@@ -22,7 +22,7 @@ paper                     here
 ========================  ===========================================================
 
 With more than two classes the end of its reach where a sample hurts depends on how the others are moved. The attacker's
-answer is then solved for at each threshold: `_kernels.grow.general_attacks`.
+answer is then solved for at each threshold: `_kernels.grow.targets.answers`.
 
 With rho < 1 the paper lets a random share 1 - rho of the movable samples stay at every split. Here every row of an
 attacking class is two samples from the start, one of weight rho that always moves and one of weight 1 - rho that never
@@ -37,26 +37,25 @@ import numpy as np
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import Nodes, assemble
 from hardwood.ensemble.whole_numbers import floor_thresholds
-from hardwood.grow.binned import BinnedGrower
 from hardwood.grow.categories import read_left_set, search_categories
 from hardwood.grow.chen import keep_in_place, search_chen
+from hardwood.grow.classes import GrownNodes, grow_classes
 from hardwood.grow.coded_rows import CodedRows, code_rows
 from hardwood.grow.exact import ExactGrower, prepare_samples
-from hardwood.grow.general import GrownNodes, grow_classes
 from hardwood.grow.general_categories import read_left_sets
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions, make_limits
-from hardwood.grow.problem import Problem
 from hardwood.grow.shares import SharedRows, place_thresholds, sort_shares
 from hardwood.grow.shifts import find_shifts
 from hardwood.grow.workers import hire
 from hardwood.quoting import quote
+from hardwood.rows.task import Task
 from hardwood.threat import Reach
 
 ATTACKERS = ("groot", "chen", "chen-greedy")
 
 
-def grow_tree(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
+def grow_tree(problem: Task, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree; `reach` is what the problem's threat means for its table."""
     is_binned, is_monotone = options.max_bins is not None, options.monotonic is not None
     is_special = problem.schema.accepts_missing or is_monotone or (is_binned and bool(problem.schema.categorical))
@@ -91,27 +90,17 @@ def _refuse_shares(reach: Reach, attacker: str) -> None:
         )
 
 
-def grow_binned(problem: Problem, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
+def grow_binned(problem: Task, reach: Reach, options: GrowOptions, max_bins: int | None) -> TreeEnsemble:
     """Grow one robust tree on bins; None: on as many as there are ends of reach."""
     return grow_coded(problem, code_rows(problem, reach, options, max_bins), options)
 
 
-def needs_general_grower(problem: Problem, options: GrowOptions) -> bool:
-    """Say whether a tree on bins is beyond the grower of two classes."""
-    is_special = problem.schema.accepts_missing or options.monotonic is not None or bool(problem.schema.categorical)
-    return len(problem.classes) > 2 or is_special
-
-
-def grow_coded(problem: Problem, coded: CodedRows, options: GrowOptions) -> TreeEnsemble:
+def grow_coded(problem: Task, coded: CodedRows, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree from codes."""
-    if needs_general_grower(problem, options):
-        return finish(grow_classes(problem, coded, options), problem, coded.reach)
-    nodes = BinnedGrower(problem, coded, options).grow(options.seed)
-    ensemble = harvest(nodes, weigh_nodes(nodes), {}, problem)
-    return floor_thresholds(ensemble, coded.reach.whole)
+    return finish(grow_classes(problem, coded, options), problem, coded.reach)
 
 
-def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> TreeEnsemble:
+def grow_many_classes(problem: Task, reach: Reach, options: GrowOptions) -> TreeEnsemble:
     """Grow one robust tree of any number of classes, with all that the others cannot: exactly, or on bins.
 
     With missing values, categories or monotone features, exactly means on bins for all ends of reach.
@@ -122,8 +111,8 @@ def grow_many_classes(problem: Problem, reach: Reach, options: GrowOptions) -> T
     return grow_coded(problem, code_rows(problem, reach, options, options.max_bins), options)
 
 
-def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
-    """Return the finished tree of a grower of many classes."""
+def finish(grown: GrownNodes, problem: Task, reach: Reach) -> TreeEnsemble:
+    """Return the finished tree of a grower of classes."""
     cover, left = grown.weight.sum(axis=1), grown.nodes["left"]
     left_sets, missing_left = read_left_sets(grown.nodes, grown.sides, cover[left] >= cover[left + 1], problem.schema)
     ensemble, said = harvest(grown.nodes, grown.weight, left_sets, problem), grown.nodes["missing"]
@@ -131,7 +120,7 @@ def finish(grown: GrownNodes, problem: Problem, reach: Reach) -> TreeEnsemble:
     return floor_thresholds(replace(ensemble, missing_left=missing_left), reach.whole)
 
 
-def _read_left_sets(grower: ExactGrower, problem: Problem) -> dict[int, np.ndarray]:
+def _read_left_sets(grower: ExactGrower, problem: Task) -> dict[int, np.ndarray]:
     """Return which categories go left, by the number of the node that asks for them."""
     nodes, left_sets = grower.nodes, {}
     weight, left, feature = nodes["zero"] + nodes["one"], nodes["left"], nodes["feature"]
@@ -148,7 +137,7 @@ def weigh_nodes(nodes: np.ndarray) -> np.ndarray:
     return np.column_stack([nodes["zero"], nodes["one"]])
 
 
-def harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarray], problem: Problem) -> TreeEnsemble:
+def harvest(nodes: np.ndarray, weight: np.ndarray, left_sets: dict[int, np.ndarray], problem: Task) -> TreeEnsemble:
     """Return the finished tree, without what only growing needed; `weight` is per node and class."""
     left = nodes["left"]
     cover = weight.sum(axis=1)

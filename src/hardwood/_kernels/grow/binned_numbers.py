@@ -76,7 +76,7 @@ class BinnedNumberTree(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where the codes of a feature are, and what they mean; see `binned.Columns`."""
+    """Where the codes of a feature are, and what they mean; see `frame.nodes.Columns`."""
 
     columns: np.ndarray
     n_thresholds: np.ndarray

@@ -3,7 +3,7 @@
 A feature is an order of events, the ends of the reach of all samples from the lowest to the highest, as in `sweep.py`.
 One event changes how much of one class is surely or possibly left of the threshold behind it, so a bound of the gain,
 by the attacker's last answer, is brought up to date in a few operations: a cut that it does not pass over is rated as
-in `general_ratings.py`. With bins for all ends of reach the tree on bins is the same.
+in `targets/ratings.py`. With bins for all ends of reach the tree on bins is the same.
 
 The bound is a sum over classes of squares of what is on the left, `v`, and on the right, times a scale `c`::
 
@@ -19,9 +19,14 @@ from numpy import int64, uint32, uint64
 
 from hardwood._kernels.compiling import inner, kernel, part
 from hardwood._kernels.grow.criteria import ENTROPY, ERROR
+from hardwood._kernels.grow.frame.kernels import DONE, FULL
+from hardwood._kernels.grow.frame.nodes import EVERYBODY, is_open, make_children
 from hardwood._kernels.grow.frontier import pop, push
-from hardwood._kernels.grow.general import DONE, EVERYBODY, FULL, is_open, make_children
-from hardwood._kernels.grow.general_ratings import (
+from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
+from hardwood._kernels.grow.numbers import END_BIT
+from hardwood._kernels.grow.orders import GROUP, ID_MASK
+from hardwood._kernels.grow.partitioning import partition
+from hardwood._kernels.grow.targets.ratings import (
     BOUND_SLACK,
     divide,
     is_poor,
@@ -29,10 +34,6 @@ from hardwood._kernels.grow.general_ratings import (
     rate,
     weigh_node,
 )
-from hardwood._kernels.grow.nodes import EVALUATED, LEAVES, NODES, WAITING, draw_features
-from hardwood._kernels.grow.numbers import END_BIT
-from hardwood._kernels.grow.orders import GROUP, ID_MASK
-from hardwood._kernels.grow.partitioning import partition
 
 # Sums of purities that are brought up to date event by event are off by some 1e-16 of themselves per event.
 DRIFT_SLACK = 1.0 - 1e-10
@@ -126,7 +127,7 @@ def _scan(samples, statistics, classes, feature, units, limits, tree, node, n, p
 def _settle(samples, classes, limits, tree, node):
     """Put a node on the frontier if its best split is worth it; find the ends on both sides of its threshold.
 
-    Behind the threshold only ends count that are where the attacker wants their samples, see `general.skip_empty`.
+    Behind the threshold only ends count that are where the attacker wants their samples, as on bins.
     """
     here, takes, events = tree.nodes[node], tree.takes[node], samples.events
     if here.feature < 0 or here.gain < limits.min_gain:
@@ -232,7 +233,7 @@ def _split(samples, statistics, classes, units, limits, tree, node):
     """Make a frontier node's two children, and give them their samples if one of them can be split again."""
     here = tree.nodes[node]
     n_left = _send(samples, statistics, classes, tree, node)
-    make_children(tree, units, node, tree.sums.shape[1] // tree.takes.shape[1])
+    make_children(tree, units, node)
     left, right = tree.nodes[here.left], tree.nodes[here.left + 1]
     left.start, left.end, right.start, right.end = here.start, here.start + n_left, here.start + n_left, here.end
     if is_open(left, limits) or is_open(right, limits):
@@ -245,7 +246,7 @@ def _split(samples, statistics, classes, units, limits, tree, node):
 def grow(samples, statistics, classes, units, limits, tree, work):
     """Split nodes until none is left to split (DONE) or there is no room for more of them (FULL).
 
-    `samples` are as in `sweep.py`, `classes` are theirs, and `statistics` as in `general.Samples`.
+    `samples` are as in `sweep.py`, `classes` are theirs, and `statistics` as in `frame.nodes.Samples`.
     """
     nodes, sizes = tree.nodes, tree.sizes
     while True:

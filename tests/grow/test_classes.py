@@ -1,8 +1,10 @@
-"""The general grower: two classes as the others grow them, many classes against bisection."""
+"""Trees of classes on bins: two classes by every target, many classes against bisection."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,42 +16,44 @@ from hardwood import RobustTreeClassifier
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.parameters import check_grow_options
 from hardwood.estimators.target import read_problem
-from hardwood.grow import general
+from hardwood.grow import classes as growers
+from hardwood.grow.classes import grow_classes
 from hardwood.grow.coded_rows import code_rows
-from hardwood.grow.general import grow_classes
 from hardwood.grow.general_sweep import sweep_classes
 from hardwood.grow.limits import GrowOptions
-from hardwood.grow.problem import Problem
 from hardwood.grow.tree import finish, grow_tree
+from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import Reach, ThreatModel
 from reference import many_classes
 from strategies import arrays
 
 
-def grow_both(problem: Problem, reach: Reach, options: GrowOptions) -> list[TreeEnsemble]:
-    """The trees on bins for all ends of reach, and by a sweep."""
-    grown = [
-        grow_classes(problem, code_rows(problem, reach, options, None), options),
-        sweep_classes(problem, reach, options),
-    ]
-    return [finish(tree, problem, reach) for tree in grown]
+def grow_all(problem: Task, reach: Reach, options: GrowOptions) -> Iterator[TreeEnsemble]:
+    """The trees by a sweep, and on bins for all ends of reach by every target that can grow them."""
+    yield finish(sweep_classes(problem, reach, options), problem, reach)
+    coded = code_rows(problem, reach, options, None)
+    names = ["two", "plain", "all"] if coded.bins.dtype == np.uint8 else ["all"]
+    for name in names if len(problem.classes) == 2 else names[-2:]:
+        with patch.object(growers, "choose_target", return_value=growers.TARGETS[name]):
+            yield finish(grow_classes(problem, coded, options), problem, reach)
 
 
 def grow(
     model: RobustTreeClassifier, X: np.ndarray, y: np.ndarray, weight: Any = None, max_bins: int | None = None
 ) -> TreeEnsemble:
-    """Grow a tree of any number of classes; without bins, by both growers, which agree."""
+    """Grow a tree of any number of classes; without bins, by all growers that can, which agree."""
     schema, classes = Schema.numeric(X.shape[1]), np.unique(y)
     class_weight = [(model.class_weight or {}).get(label, 1.0) for label in classes.tolist()]
     threat = ThreatModel.coerce(model.threat, model.attacking_classes)
-    problem = Problem(X, np.searchsorted(classes, y), weight, np.array(class_weight), schema, classes, threat)
+    problem = Task(X, np.searchsorted(classes, y), weight, np.array(class_weight), schema, classes, threat)
     options = check_grow_options(model, len(X), X.shape[1])
     reach = threat.resolve(schema, classes)
     if max_bins is not None:
         return finish(grow_classes(problem, code_rows(problem, reach, options, max_bins), options), problem, reach)
-    tree, swept = grow_both(problem, reach, options)
-    assert_same_tree(tree, swept)
+    swept, *on_bins = grow_all(problem, reach, options)
+    for tree in on_bins:
+        assert_same_tree(tree, swept)
     return tree
 
 
@@ -60,7 +64,7 @@ def test_two_classes_are_the_exact_tree(problem: tuple) -> None:
     reach = problem.threat.resolve(problem.schema, problem.classes)
     options = check_grow_options(model, len(problem.X), problem.schema.n_features)
     exact = grow_tree(problem, reach, options)
-    for tree in grow_both(problem, reach, options):
+    for tree in grow_all(problem, reach, options):
         assert_same_tree(tree, exact)
 
 
@@ -74,7 +78,7 @@ def test_two_classes_in_thousands_of_bins(criterion: str, rho: float) -> None:
         reach = problem.threat.resolve(problem.schema, problem.classes)
         options = check_grow_options(model, len(problem.X), problem.schema.n_features)
         exact = grow_tree(problem, reach, options)
-        for tree in grow_both(problem, reach, options):
+        for tree in grow_all(problem, reach, options):
             assert_same_tree(tree, exact)
 
 
@@ -140,9 +144,9 @@ def test_histograms_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPat
     for max_leaf_nodes in (None, 40):
         model = RobustTreeClassifier(0.01, max_leaf_nodes=max_leaf_nodes)
         for weight in (None, np.random.default_rng(2).random(len(X)) + 0.5):
-            with monkeypatch.context() as patch:
+            with monkeypatch.context() as context:
                 roomy = grow(model, X, y, weight)
-                patch.setattr(general, "HISTOGRAM_BYTES", 1)
+                context.setattr(growers, "HISTOGRAM_BYTES", 1)
                 assert len(roomy.feature) > 60
                 assert_equal(roomy, grow(model, X, y, weight))
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from hardwood._kernels.grow import general_attacks
 from hardwood._kernels.grow.criteria import ERROR
-from hardwood._kernels.grow.general_ratings import Work, rate
+from hardwood._kernels.grow.targets import answers
+from hardwood._kernels.grow.targets.ratings import Work, rate
 from reference import many_classes
 
 N_CASES = 12_500  # per number of classes
@@ -21,14 +21,14 @@ def answer_all(least, most, total, theta, mu, use_gini, move):
     """The answers to many splits, each from a start of its own; whether the sides are levelled."""
     levelled = np.zeros(len(least), dtype=np.bool_)
     for i in range(len(least)):
-        levelled[i] = general_attacks.is_levelled(least[i], most[i], total[i])
+        levelled[i] = answers.is_levelled(least[i], most[i], total[i])
         n = total[i].sum()
         if levelled[i]:
             continue
         if use_gini:
-            general_attacks.answer_gini(least[i], most[i], total[i], n, theta[i], mu[i] * n, move[i])
+            answers.answer_gini(least[i], most[i], total[i], n, theta[i], mu[i] * n, move[i])
         else:
-            general_attacks.answer_entropy(least[i], most[i], total[i], n, theta[i], move[i])
+            answers.answer_entropy(least[i], most[i], total[i], n, theta[i], move[i])
     return levelled
 
 

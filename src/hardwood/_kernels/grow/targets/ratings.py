@@ -7,8 +7,8 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, part
 from hardwood._kernels.grow.criteria import ENTROPY, ERROR, LIFT, PLATEAU_WEIGHT, ROUNDING, round_off
-from hardwood._kernels.grow.general import EVERYBODY
-from hardwood._kernels.grow.general_attacks import answer_entropy, answer_gini, is_levelled
+from hardwood._kernels.grow.frame.nodes import EVERYBODY
+from hardwood._kernels.grow.targets.answers import answer_entropy, answer_gini, is_levelled
 
 # A bound this much below the best gain known cannot be a tie that rounding hides; and sums of purities are exact to
 # some 1e-15 of themselves.
@@ -26,8 +26,8 @@ class Work(NamedTuple):
     answer: np.ndarray  # float64 (2): theta and mu of the last answer
     lows: np.ndarray  # int64 (class * statistic): sums over lower ends up to the cut,
     highs: np.ndarray  # over upper ends
-    scale: np.ndarray  # float64: see `general_sweep.py`
-    takes: np.ndarray  # int64: what goes left of those that are movable, as in `general.Tree`
+    scale: np.ndarray  # float64: see `grow/general_sweep.py`
+    takes: np.ndarray  # int64: what goes left of those that are movable, as in `nodes.Tree`
 
 
 @part
@@ -202,7 +202,7 @@ def obeys(monotonic, feature, here, work, n):
 def divide(units, work, n_statistics):
     """Find how much of each class is taken; the fewest and the most rows that are left then, in units.
 
-    Of a class that is divided it is known only later who goes left (`general.find_limits`).
+    Of a class that is divided it is known only later who goes left (`nodes.find_limits`).
     """
     least, most, move, takes = work.least, work.most, work.move, work.takes
     fewest, largest = int64(0), int64(0)

@@ -8,8 +8,8 @@ surely left is what ends below the cut and cannot be blanked, and possibly left 
 from numpy import int64
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.grow.general import hides
-from hardwood._kernels.grow.general_ratings import divide, is_poor, keep, obeys, rate, weigh_cut
+from hardwood._kernels.grow.targets.ratings import divide, is_poor, keep, obeys, rate, weigh_cut
+from hardwood._kernels.grow.targets.sides import hides
 
 
 @inner

@@ -1,4 +1,4 @@
-"""The general grower over blocks of rows: the tree of the grower in memory, to the last bit, however rows are cut."""
+"""Trees of classes over blocks of rows: the tree of the grower in memory, to the last bit, however rows are cut."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from test_level_trees import CarefulRun, CountingRun, Table, assert_same, compar
 
 from hardwood import RobustTreeClassifier
 from hardwood.estimators.parameters import check_grow_options
-from hardwood.grow import binned, general_levels
+from hardwood.grow import classes
 from hardwood.grow.blocks import LocalRun
 from hardwood.grow.forest import ForestOptions, grow_forest, take_codes
 from hardwood.grow.level_trees import grow_forest_over, grow_tree_over
 from hardwood.grow.limits import SizeLimits
-from hardwood.grow.problem import Problem
+from hardwood.rows.task import Task
 from hardwood.table import Schema
 from hardwood.threat import ThreatModel
 
@@ -74,7 +74,7 @@ class DrawnTable(Table):
         monotonic = np.sign(slope).astype(int) * [1, 0, 1] if kind == "monotone" else None
         weight = one_of(None, None, generator.choice([0.5, 1.0, 2.0, 0.7], n_rows))
         class_weight = one_of(np.ones(n_classes), 0.5 + generator.random(n_classes))
-        problem = Problem(X, y.astype(np.uint8), weight, class_weight, schema, np.arange(n_classes), threat)
+        problem = Task(X, y.astype(np.uint8), weight, class_weight, schema, np.arange(n_classes), threat)
         options = replace(options, monotonic=monotonic, max_bins=one_of(255, 12))
         self.take(problem, options)
 
@@ -90,7 +90,7 @@ def test_the_tree_is_the_one_grown_in_memory(seed: int, kind: str, monkeypatch: 
     """In one block, in some, in eight; then with room for few histograms, so that levels are done in portions."""
     table = DrawnTable(seed, kind)
     compare_trees(table, [table.cut_evenly(1), table.cut_oddly(2 + seed % 6, seed), table.cut_oddly(8, seed)])
-    monkeypatch.setattr(binned, "HISTOGRAM_BYTES", 1)
+    monkeypatch.setattr(classes, "HISTOGRAM_BYTES", 1)
     compare_trees(table, [table.cut_oddly(3, seed)])
 
 
@@ -128,6 +128,6 @@ def test_steps_of_a_level() -> None:
 
 def test_a_block_of_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = DrawnTable(1, "numbers")
-    monkeypatch.setattr(general_levels, "ID_MASK", 29)
+    monkeypatch.setattr(classes.Target, "most_samples", 29)
     with pytest.raises(ValueError, match=r"a block has \d+ rows, \d+ samples, and at most 29 .* more partitions"):
-        compare_trees(table, [table.cut_evenly(1)])
+        grow_tree_over(LocalRun(), table.cut_evenly(1), table.empty, table.plan, table.options, table.n_rows)

@@ -15,7 +15,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, record_type
 from hardwood._kernels.grow.categories import BETTER, MAX_EXHAUSTIVE
-from hardwood._kernels.grow.general_ratings import divide, keep, obeys, rate, weigh_cut
+from hardwood._kernels.grow.targets.ratings import divide, keep, obeys, rate, weigh_cut
 
 # What a node remembers of a code, or of a category: whether a sample of it can go left or right; and whether the
 # category is on the left, and whether nobody can sit there.
