@@ -44,7 +44,7 @@ from hardwood.verification.search import RowSearch
 from hardwood.verification.targeted import serve_targets
 from hardwood.verification.tree_distance import attack_tree
 
-__all__ = ["AskSettings", "ask_in_whole_numbers", "decide", "decide_all", "extreme", "nearest"]
+__all__ = ["AskSettings", "ask_in_whole_numbers", "decide", "decide_all", "extreme", "extremes", "nearest"]
 
 # What can be said of a question by asking simpler ones, in the order in which it is tried. Each answers in the terms of
 # the question that it was given, asks others that are without what it deals with, and says None if there is none of it:
@@ -91,6 +91,18 @@ def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int,
     """Find the largest (sign 1) or smallest (-1) output of a regression that each row can be given, and its point."""
     class_index = np.zeros(len(matrix), dtype=np.intp)
     return _begin(Extreme(sign), ensemble, matrix, class_index, reach, settings)
+
+
+def extremes(
+    ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, settings: AskSettings
+) -> tuple[Answers, Answers]:
+    """Find the smallest and the largest output that each row can be given; both take no more than its time."""
+    clock, class_index = Clock(settings.time_limit, len(matrix)), np.zeros(len(matrix), dtype=np.intp)
+    asked = Asked(Extreme(1), ensemble, matrix, class_index, reach, settings, clock)
+    highest = _answer(asked._replace(clock=clock.share(0.5)))
+    if highest.interrupted:
+        clock = clock.stop()  # cheap bounds only: what has been found need not wait
+    return _answer(asked._replace(goal=Extreme(-1), clock=clock)), highest
 
 
 def decide_all(

@@ -12,7 +12,7 @@ from hardwood.reals import read_reals, to_float
 from hardwood.results import Certificate
 from hardwood.threat import Reach, ThreatModel
 from hardwood.verification.answers import Answers
-from hardwood.verification.ask import AskSettings, extreme
+from hardwood.verification.ask import AskSettings, extremes
 from hardwood.verification.examples import restore
 
 
@@ -65,11 +65,7 @@ def read_regression_question(model: Any, X: Any, y: Any, threat: Any) -> Regress
 
 def find_outputs(question: RegressionQuestion, settings: AskSettings) -> OutputRange:
     """Find between which outputs an attacker can move the prediction of each row."""
-    ensemble, matrix, reach = question.ensemble, question.matrix, question.reach
-    highest = extreme(ensemble, matrix, reach, 1, settings)
-    if highest.interrupted:
-        settings = settings._replace(time_limit=0.0)  # cheap bounds only: what has been found need not wait
-    return OutputRange(extreme(ensemble, matrix, reach, -1, settings), highest)
+    return OutputRange(*extremes(question.ensemble, question.matrix, question.reach, settings))
 
 
 def give_back_errors(question: RegressionQuestion, examples: np.ndarray, least: np.ndarray) -> Any:
