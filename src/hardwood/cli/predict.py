@@ -78,14 +78,15 @@ def _predict_stream(ensemble: TreeEnsemble, data: Path, output: Path) -> _Counte
 
         def list_parts() -> Iterator[pd.DataFrame]:
             nonlocal adopted
-            for batch in tables.report_to(progress):
-                columns = ModelColumns(schema, data, target=None)
-                columns.add(batch.X)
-                columns.check()
-                X, _ = columns.read(batch.X)
-                if adopted is None:
-                    adopted = adopt_table(ensemble, X)
-                yield counted.add(_predict(adopted, X))
+            with explaining(f"read {data}"):
+                for batch in tables.report_to(progress):
+                    columns = ModelColumns(schema, data, target=None)
+                    columns.add(batch.X)
+                    columns.check()
+                    X, _ = columns.read(batch.X)
+                    if adopted is None:
+                        adopted = adopt_table(ensemble, X)
+                    yield counted.add(_predict(adopted, X))
 
         write_parts(list_parts(), output)
     return counted

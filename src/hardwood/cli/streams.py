@@ -13,6 +13,7 @@ import hardwood
 from hardwood.cli.late import pd
 from hardwood.cli.messages import CommandError, explaining, say_error
 from hardwood.cli.tables import PARQUET, check_names, is_standard_input, spell_columns
+from hardwood.quoting import shorten
 
 if TYPE_CHECKING:
     from hardwood import ThreatModel
@@ -67,8 +68,8 @@ def measure_table(path: Path) -> int:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             schema, footer = file.schema_arrow, file.metadata
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(str(error)) from None
+    except pyarrow.ArrowException as error:
+        raise ValueError(shorten(error)) from None
     sizes = dict.fromkeys(schema.names, 0)
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)

@@ -142,19 +142,18 @@ def _read_parquet(path: Path, source: BinaryIO, text_columns: Collection[str]) -
 def _read_noted(source: BinaryIO) -> pd.DataFrame:
     """Read Parquet as the note of pandas in it says, or without the note if that is damaged."""
     try:
-        try:
-            return pd.read_parquet(source)
-        except (OSError, ImportError, MemoryError):
+        from pyarrow import ArrowException, parquet
+
+        from hardwood.table.parquet import can_read_note, make_frame
+    except ImportError:
+        return pd.read_parquet(source)  # by another library, or it says which to install
+    try:
+        rows = parquet.read_table(source)
+        return make_frame(rows, with_note=can_read_note(rows.schema))
+    except (ArrowException, LookupError, NotImplementedError, ArithmeticError) as error:
+        if isinstance(error, OSError):
             raise
-        except Exception:  # the note is JSON that nobody has checked
-            from pyarrow.parquet import read_table as read_arrow
-
-            from hardwood.table.parquet import make_frame
-
-            source.seek(0)
-            return make_frame(read_arrow(source), with_note=False)
-    except (LookupError, NotImplementedError, ArithmeticError) as error:  # others are explained as they are
-        raise ValueError(f"{type(error).__name__}: {shorten(error)}") from None
+        raise ValueError(shorten(error)) from None
 
 
 def spell_columns(table: pd.DataFrame, text_columns: Collection[str]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Parquet as DataFrames. pandas leaves a note in such files, JSON on indices and types, which nobody else checks."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,24 @@ def can_read_note(schema: Any) -> bool:
     (True, False)
     """
     try:
-        schema.empty_table().to_pandas()
+        frame = schema.empty_table().to_pandas()
     except Exception:  # whatever is wrong with it
         return False
-    return True
+    found = {str(name) for name in [*frame.columns, *frame.index.names]}
+    return all(name in found for name in schema.names if not name.startswith(_INDEX))
 
 
 def make_frame(rows: Any, *, with_note: bool = True) -> Any:
-    """Return a Table or a RecordBatch of Arrow as a DataFrame; without the note, every column that is no bare index."""
+    """Return a Table or a RecordBatch of Arrow as a DataFrame; without the note, every column that is no bare index.
+
+    Bytes that are no text are an error here: pandas would stumble over them wherever they are first looked at.
+    """
+    for column in rows.columns:
+        if "string" in str(column.type):
+            column.validate(full=True)
     if with_note:
-        return rows.to_pandas()
+        with suppress(Exception):  # the note may be about other values than there are
+            return rows.to_pandas()
     metadata = {key: value for key, value in (rows.schema.metadata or {}).items() if key != _NOTE}
     frame = rows.replace_schema_metadata(metadata).to_pandas()
     return frame[[name for name in frame.columns if not str(name).startswith(_INDEX)]]
