@@ -1,7 +1,6 @@
 """Hardening: any tree ensemble, retrained on the examples that fool it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size, is_integer
-from hardwood.estimators.refusals import encode, refuse_hiding
+from hardwood.estimators.refusals import explaining_missing, refuse_hiding
 from hardwood.estimators.target import read_columns, read_labels
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
@@ -167,11 +166,11 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat, schema = read_columns(self, X)
         base = self._base()
-        schema = replace(schema, accepts_missing=get_tags(base).input_tags.allow_nan)
+        with explaining_missing(base):
+            threat, schema = read_columns(self, X, accepts_missing=get_tags(base).input_tags.allow_nan)
+            matrix = schema.encode(X)
         refuse_hiding(base, threat)
-        matrix = encode(base, schema, X)
         labels = read_labels(y, len(matrix))
         classes = np.unique(labels)
         threat = threat.settle(X, matrix, schema)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from hardwood.ensemble.sums import HEADROOM
 from hardwood.estimators.parameters import is_integer
-from hardwood.estimators.refusals import encode, refuse_categories
+from hardwood.estimators.refusals import explaining_missing, refuse_categories
 from hardwood.estimators.target import has_missing, hides, read_columns, refuse_infinite
 from hardwood.grow.regression import RegressionProblem
 from hardwood.quoting import quote
@@ -32,11 +32,12 @@ LARGEST_OUTPUT = float(np.finfo(np.float64).max) / HEADROOM
 
 def read_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionProblem:
     """Read a table, numbers and weights as the parameters of a tree say, and its tags."""
-    threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
-    refuse_columns(estimator, threat, schema)
-    if schema.accepts_missing and not has_missing(X, schema):
-        schema = replace(schema, accepts_missing=False)
-    matrix = encode(estimator, schema, X)
+    with explaining_missing(estimator):
+        threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
+        refuse_columns(estimator, threat, schema)
+        if schema.accepts_missing and not has_missing(X, schema):
+            schema = replace(schema, accepts_missing=False)
+        matrix = schema.encode(X)
     threat = threat.settle(X, matrix, schema)
     target, unit = read_numbers(y, len(matrix)), 1.0
     if sample_weight is not None:

@@ -4,6 +4,8 @@ An estimator of which parameters decide says by which values of them it takes al
 any number of classes, categories, missing values, attackers who make them.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.utils import get_tags
 
 from hardwood.quoting import quote
 from hardwood.table import Schema
-from hardwood.table.schema import MissingValueError
+from hardwood.table.columns import MissingValueError
 from hardwood.threat import ThreatModel
 
 
@@ -27,17 +29,14 @@ def list_limits(estimator: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in estimator._takes_all_with if getattr(estimator, name) != value]
 
 
-def encode(estimator: Any, schema: Schema, X: Any, *, narrow: bool = False) -> np.ndarray:
-    """Return the matrix of a table; where a value is missing and must not be, say what takes missing values.
-
-    narrow : whether a table of float32 may stay so
-    """
+@contextmanager
+def explaining_missing(estimator: Any) -> Iterator[None]:
+    """Where a value is missing and must not be, say what takes missing values."""
     try:
-        return schema.encode_narrow(X) if narrow else schema.encode(X)
+        yield
     except MissingValueError as error:
         limits, remedy = _explain(estimator, "complete rows", "missing values")
-        advice = f"{limits}; {remedy}. Otherwise fill them in, or leave out such rows"
-        raise ValueError(f"{error.place}, and {advice}") from None
+        raise ValueError(f"{error.place}, and {limits}; {remedy}. Otherwise {error.remedy}") from None
 
 
 def refuse_hiding(estimator: Any, threat: ThreatModel) -> None:

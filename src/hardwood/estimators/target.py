@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from hardwood.estimators.refusals import encode, refuse_hiding, refuse_many_classes
+from hardwood.estimators.refusals import explaining_missing, refuse_hiding, refuse_many_classes
 from hardwood.grow.problem import Problem
 from hardwood.quoting import quote
 from hardwood.table import Schema
@@ -30,11 +30,12 @@ def read_problem(
     in_parts : whether whole numbers are moved by parts, unless the threat model says which are whole.
     narrow : whether a table of float32 may stay so, for a grower on bins.
     """
-    threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
+    with explaining_missing(estimator):
+        threat, schema = read_columns(estimator, X, accepts_missing=get_tags(estimator).input_tags.allow_nan)
+        matrix = schema.encode_narrow(X) if narrow else schema.encode(X)
+    refuse_hiding(estimator, threat)
     if in_parts and threat.whole_numbers == "from_dtype" and not threat.rules and find_whole_columns(X):
         threat = threat.replace(whole_numbers=None)
-    refuse_hiding(estimator, threat)
-    matrix = encode(estimator, schema, X, narrow=narrow)
     if schema.accepts_missing and not hides(threat) and not is_missing_somewhere(matrix):
         schema = replace(schema, accepts_missing=False)
     threat = threat.settle(X, matrix, schema)
