@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -75,6 +76,23 @@ def test_the_parameter_that_refuses_is_named(estimator: Any, kind: str) -> None:
         assert f"{name}={value!r}" in str(refusal.value)
     assert "this model" not in str(refusal.value)
     fit(clone(estimator).set_params(**limit(estimator)), kind, threat)
+
+
+@pytest.mark.parametrize("estimator", [*LIMITED, ABSOLUTE, HardenedClassifier(TREE(attacker="chen"))], ids=str)
+def test_missing_categories(estimator: Any) -> None:
+    """They are refused as columns are read, before values are."""
+    X = pd.DataFrame({"colour": pd.Categorical(["blue", "red", None] * 4), "size": np.arange(12.0)})
+    said = r"X: feature 'colour' is categorical and has a missing value, and .* takes? complete rows only; .* takes?"
+    with pytest.raises(ValueError, match=rf"{said} missing values\. Otherwise give them a category of their own"):
+        clone(estimator).fit(X, make_target(estimator, 2))
+
+
+def test_a_hardened_model_takes_missing_categories_if_its_estimator_does() -> None:
+    """It refused them, whatever it was to harden."""
+    X = pd.DataFrame({"colour": pd.Categorical(["blue", "red", None] * 4), "size": np.arange(12.0)})
+    y = np.array([0, 1, 1] * 4)
+    model = HardenedClassifier(TREE(), {"size": 0.1}, rounds=1).fit(X, y)
+    assert model.predict(X).tolist() == y.tolist()
 
 
 @pytest.mark.parametrize("estimator", [*LIMITED, ABSOLUTE], ids=str)

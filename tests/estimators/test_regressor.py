@@ -86,12 +86,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match="sample_weight: the weights of all rows are zero; expected"):
             RobustTreeRegressor().fit(X, y, np.zeros(len(X)))
 
-    def test_categories_are_for_squared_error(self, table: Any) -> None:
-        X, y = table
-        X = X.assign(town=pd.Categorical(np.where(X["rooms"] > 3, "A", "B")))
-        with pytest.raises(ValueError, match=r"column 'town' is categorical; .* choose criterion='squared_error'"):
-            RobustTreeRegressor(criterion="absolute_error").fit(X, y)
-
     def test_rules_and_classes_are_refused(self, table: Any) -> None:
         from hardwood import AttackRule, ThreatModel
 

@@ -72,6 +72,7 @@ def test_words_come_back(threat: ThreatModel) -> None:
 
 @given(threats())
 def test_scaled(threat: ThreatModel) -> None:
+    said = repr(threat)
     assert threat.scaled(1.0) == threat
     assert threat.scaled(0.5).scaled(2.0) == threat
     nobody = threat.scaled(0.0)
@@ -80,6 +81,7 @@ def test_scaled(threat: ThreatModel) -> None:
     words = nobody.replace(attacking_classes=None).settle(X, X, schema)
     assert not words.contains(X, X + np.eye(6)[0], schema=schema).any()
     assert words.contains(X, X, schema=schema).all()
+    assert repr(threat) == said  # which nothing of this has changed
 
 
 @given(threats())

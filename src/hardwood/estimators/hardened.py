@@ -1,7 +1,6 @@
 """Hardening: any tree ensemble, retrained on the examples that fool it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from hardwood.convert import as_ensemble
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import keep_columns
 from hardwood.estimators.parameters import check_choice, check_size
-from hardwood.estimators.refusals import explaining, refuse_hiding
+from hardwood.estimators.refusals import explaining_missing, refuse_hiding
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote, shortening
 from hardwood.reals import check_count
@@ -168,13 +167,12 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        threat = ThreatModel.coerce(self.threat, self.attacking_classes)
-        schema = threat.extend(Schema.from_table(X, self.categorical_features))
-        base = self._base()
-        schema = replace(schema, accepts_missing=get_tags(base).input_tags.allow_nan)
-        refuse_hiding(base, threat)
-        with explaining(base):
+        threat, base = ThreatModel.coerce(self.threat, self.attacking_classes), self._base()
+        with explaining_missing(base):
+            accepts_missing = bool(get_tags(base).input_tags.allow_nan)
+            schema = threat.extend(Schema.from_table(X, self.categorical_features, accepts_missing=accepts_missing))
             matrix = schema.encode(X)
+        refuse_hiding(base, threat)
         labels = read_labels(y, len(matrix))
         classes = np.unique(labels)
         threat = threat.settle(X, matrix, schema)

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from hardwood.quoting import quote
 from hardwood.rows.columns import hides
 from hardwood.table import Schema
-from hardwood.table.schema import MissingValueError
+from hardwood.table.columns import MissingValueError
 from hardwood.threat import ThreatModel
 
 
@@ -32,14 +32,13 @@ def list_limits(estimator: Any) -> list[tuple[str, Any]]:
 
 
 @contextmanager
-def explaining(estimator: Any) -> Iterator[None]:
-    """Where a value is missing that must not be, say what takes missing values."""
+def explaining_missing(estimator: Any) -> Iterator[None]:
+    """Where a value is missing and must not be, say what takes missing values."""
     try:
         yield
     except MissingValueError as error:
         limits, remedy = _explain(estimator, "complete rows", "missing values")
-        advice = f"{limits}; {remedy}. Otherwise fill them in, or leave out such rows"
-        raise ValueError(f"{error.place}, and {advice}") from None
+        raise ValueError(f"{error.place}, and {limits}; {remedy}. Otherwise {error.remedy}") from None
 
 
 def refuse_hiding(estimator: Any, threat: ThreatModel) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from hardwood.ensemble.sums import LARGEST_OUTPUT
-from hardwood.estimators.refusals import explaining, refuse_categories, refuse_hiding, refuse_many_classes
+from hardwood.estimators.refusals import explaining_missing, refuse_categories, refuse_hiding, refuse_many_classes
 from hardwood.quoting import quote
 from hardwood.reals import MOST_COUNTED, is_integer
 from hardwood.rows.request import read_request
@@ -27,7 +27,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, **asked: Any) 
 def _read(estimator: Any, source: TableSource | StreamSource, asked: dict[str, Any]) -> Task:
     request = read_request(estimator, **asked)
     refuse_hiding(estimator, request.threat)
-    with explaining(estimator):
+    with explaining_missing(estimator):
         task = read_task(source, request)
     if request.has_classes:
         refuse_many_classes(estimator, task.classes)

@@ -14,6 +14,21 @@ from hardwood.quoting import list_some, quote, shorten, shortening
 Label = str | int | float | bool
 
 
+class MissingValueError(ValueError):
+    """A value is missing where none may be.
+
+    Parameters
+    ----------
+    place : which one
+    reason : why it may not be
+    remedy : what to do about it
+    """
+
+    def __init__(self, place: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{place}, and {reason}; {remedy}")
+        self.place, self.remedy = place, remedy
+
+
 def say_where(names: Sequence[str] | None, j: int) -> str:
     """Name a column for an error message."""
     return f"feature {quote(j if names is None else names[j])}"
@@ -198,9 +213,10 @@ def read_labels(column: Any, where: str, *, keep_missing: bool = False) -> tuple
         plain = [value.item() if isinstance(value, np.generic) else value for _, value in distinct]
         known = [value for value in plain if not _is_missing(value)]
         if len(known) < len(plain) and not keep_missing:
-            raise ValueError(
-                f"X: {where} is categorical and has a missing value; give missing values a "
-                "category of their own, such as 'missing', or drop the rows"
+            raise MissingValueError(
+                f"X: {where} is categorical and has a missing value",
+                "this model has no place for missing values",
+                "give them a category of their own, such as 'missing', or leave out such rows",
             )
         known += list(column.dtype.categories) if declares else []
         # Equal labels of different types (1, True) are one; the type's name decides which stays.

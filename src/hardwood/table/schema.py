@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 from hardwood.quoting import MOST, quote, shorten
 from hardwood.table.columns import (
     Label,
+    MissingValueError,
     check_labels,
     chosen_columns,
     column_names,
@@ -36,22 +37,6 @@ _LONGEST_NAME = 80
 
 # As `check_estimator` wants to hear it.
 _OTHER_NAMES = "The feature names should match those that were passed during fit.\n"
-
-
-class MissingValueError(ValueError):
-    """A value is missing where none may be.
-
-    Parameters
-    ----------
-    place : str
-        Which value, in words.
-    """
-
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            f"{place}, and this model has no place for missing values; fill them in, or leave out such rows"
-        )
-        self.place = place
 
 
 @dataclass(frozen=True)
@@ -403,7 +388,9 @@ class Schema:
         if missing.any() and not self.accepts_missing:
             row, j = map(int, np.argwhere(missing)[0])
             raise MissingValueError(
-                f"Input X contains NaN: {say_where(self.feature_names, j)} has no value in row {row} (counted from 0)"
+                f"Input X contains NaN: {say_where(self.feature_names, j)} has no value in row {row} (counted from 0)",
+                "this model has no place for missing values",
+                "fill them in, or leave out such rows",
             )
 
     def find_features(self, names: Sequence[str]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -303,9 +302,7 @@ class ThreatModel(Words):
             features = leave_out(features, options.groups)
         if features is self._features and options is self._options:
             return self
-        settled = copy.copy(self)
-        settled._features, settled._options = features, options
-        return settled
+        return self._put(features, options)
 
     def replace(self, **options: Any) -> ThreatModel:
         """Return the threat model with some of its parameters given anew.
@@ -354,10 +351,7 @@ class ThreatModel(Words):
         strength = read_real(factor, "factor")
         if not strength >= 0.0:
             raise ValueError(f"factor={quote(factor)}: expected a number >= 0")
-        scaled = copy.copy(self)
-        scaled._features = scale_table(self._features, strength)
-        scaled._options = self._options.scale(strength)
-        return scaled
+        return self._put(scale_table(self._features, strength), self._options.scale(strength))
 
     def contains(self, X: Any, X_adv: Any, y: Any = None, schema: Schema | None = None) -> np.ndarray:
         """Say of each row of `X` whether it can be turned into the same row of `X_adv`.
@@ -434,6 +428,13 @@ class ThreatModel(Words):
         ThreatModel([0.5, '<', '>', {'red': ['blue']}, None])
         """
         return cls(**read_toml(text, ("features", *list_options())))
+
+    @classmethod
+    def _put(cls, features: Any, options: Options) -> ThreatModel:
+        """Return the threat model that says this, which has been read before."""
+        threat = cls.__new__(cls)
+        threat._features, threat._options = features, options
+        return threat
 
     def _place(self, schema: Schema) -> tuple[list[Any], PlacedRules]:
         """Return one entry per feature of a table, and the rules, each with the position of its feature."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any
+from typing import Any, Self
 
 from hardwood.files import write_whole
 from hardwood.table.columns import Label
@@ -124,6 +124,19 @@ class Words:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what the constructor takes, as plain values: what pickle, joblib and skops keep."""
+        return {"features": _pack(self._features)} | {key: _pack(said) for key, said in self._options.spell().items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**{key: _unpack(said) for key, said in state.items()})  # type: ignore[misc]
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
     def to_toml(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the threat model as TOML text, and write it to `path` if one is given.
 
@@ -145,3 +158,20 @@ class Words:
         if path is not None:
             write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
         return text
+
+
+def _pack(said: Any) -> Any:
+    """Return the same without dictionaries, whose keys JSON would make strings: as lists of pairs below a word."""
+    if isinstance(said, dict):
+        return {"pairs": [[key, _pack(value)] for key, value in said.items()]}
+    if isinstance(said, (list, tuple)):
+        return type(said)(map(_pack, said))
+    return said
+
+
+def _unpack(packed: Any) -> Any:
+    if isinstance(packed, dict):
+        return {key: _unpack(value) for key, value in packed["pairs"]}
+    if isinstance(packed, (list, tuple)):
+        return type(packed)(map(_unpack, packed))
+    return packed
