@@ -172,3 +172,45 @@ def test_the_search_learns_where_missing_values_go():
     blanked = ThreatModel(0.1, blank=[0])
     model = RobustTreeClassifier(blanked, max_depth=2, refine="search", random_state=0).fit(X, y)
     assert adversarial_accuracy(model, X, y, blanked) == max(y.mean(), 1 - y.mean())
+
+
+class TestLargeTables:
+    """Starts are refined on some rows; the greedy tree and the best others on all of them."""
+
+    @pytest.fixture(autouse=True)
+    def call_tables_large(self, monkeypatch):
+        monkeypatch.setattr(search_module, "MOST_ROWS", 30)
+
+    def test_the_best_are_refined_on_all_rows(self, numbers):
+        X, y = numbers
+        seen = []
+        model = make(n_starts=5, progress=lambda *at: seen.append(at)).fit(X, y)
+        assert seen == [(k, 9) for k in range(1, 10)]
+        report = model.search_report_
+        assert len(report.candidates) == 12
+        assert is_vulnerable(model, X, y, 0.3).mean() == pytest.approx(report.chosen.training_loss)
+        rivals = [one for one in report.candidates if one.smoothing == report.chosen.smoothing]
+        assert report.chosen.objective == min(one.objective for one in rivals)
+        greedy = make(None).fit(X, y)
+        started = next(one for one in rivals if one.start == "all rows")
+        assert started.training_loss * len(X) + 2 * started.n_leaves <= (
+            is_vulnerable(greedy, X, y, 0.3).sum() + 2 * greedy.get_n_leaves()
+        )
+
+    def test_threads_decide_nothing(self, numbers):
+        X, y = numbers
+        once, again = (make(n_starts=4, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+        assert once.ensemble_.to_json() == again.ensemble_.to_json()
+        assert str(once.search_report_.candidates) == str(again.search_report_.candidates)
+
+    def test_interrupted_while_the_best_are_refined(self, numbers):
+        X, y = numbers
+
+        def stop(done, _):
+            if done == 7:
+                raise KeyboardInterrupt
+
+        model = make(n_starts=5, progress=stop).fit(X, y)
+        assert model.search_report_.interrupted
+        assert len(model.search_report_.candidates) == 12
+        assert is_vulnerable(model, X, y, 0.3).mean() == pytest.approx(model.search_report_.chosen.training_loss)

@@ -117,6 +117,7 @@ def make_workspace(samples: Samples, tree: Tree) -> Workspace:
         move=np.zeros(1, dtype=MOVE),
         move_set=np.zeros(n_words, dtype=np.uint64),
         words=np.empty(n_words, dtype=np.uint64),
+        lost=np.empty((2, len(samples.reach))),
         base=np.empty(2),
         stack=np.empty(n_nodes + 2, dtype=np.int64),
         pending=np.empty(n_nodes + 2, dtype=np.int64),

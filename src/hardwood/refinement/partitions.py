@@ -7,7 +7,7 @@ import numpy as np
 from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.codes import Samples
 from hardwood._kernels.refine.moves import SPLIT
-from hardwood._kernels.refine.scanning import BY_ITSELF
+from hardwood._kernels.refine.partitioning import weigh_kinds
 from hardwood._kernels.refine.sweeping import Limits, Workspace, gather_pair
 from hardwood._kernels.refine.tree import Tree
 from hardwood.refinement.minimum_cut import Groups, choose_labels
@@ -37,24 +37,22 @@ def _offer_pair(
     """
     n_undecided = int(work.stakes.counts[2])
     undecided = work.histograms.undecided[:n_undecided]
-    side = work.histograms.side[:n_undecided]
-    loses_left = side & LEFT > 0
-    weight = samples.weight[undecided]
+    loses_right = work.histograms.side[:n_undecided] & LEFT == 0
     # What is lost left of all cuts, where everything goes right, without what would not be lost on the left.
-    always = float(work.base[0]) - float(weight[~loses_left].sum())
+    always = float(work.base[0]) - float(samples.weight[undecided[loses_right]].sum())
     move = work.move[0]
     for feature in np.flatnonzero(samples.first_reach >= 0).tolist():
+        n_kinds = weigh_kinds(samples, feature, n_undecided, work.histograms, work.lost)
+        lost = work.lost[:, :n_kinds]
+        least = move["loss"] - (limits.tolerance if move["kind"] == SPLIT else 0.0)
+        if always + np.minimum(lost[0], lost[1]).sum() >= least + limits.tolerance:  # no set comes below that
+            continue
         sets = _Sets(samples, tree, node, feature)
-        kinds = samples.low[feature, undecided].astype(np.intp)
-        if len(samples.own):  # what is lost by its own value only is counted as if nobody moved it
-            kinds = np.where(side & BY_ITSELF, samples.own[feature, undecided] + len(sets.open), kinds)
-        lost = np.zeros((2, len(sets.reach)))
-        np.add.at(lost, (loses_left.astype(np.intp), kinds), weight)
         goes_left = sets.divide(lost)
         if goes_left is None:
             continue
         loss = always + sets.weigh(lost, goes_left)
-        if loss < move["loss"] - (limits.tolerance if move["kind"] == SPLIT else 0.0):
+        if loss < least:
             move["loss"], move["width"], move["kind"] = loss, 0.0, SPLIT
             move["feature"], move["cut"], move["is_swapped"] = feature, 0, False
             move["label"], move["right_label"] = labels

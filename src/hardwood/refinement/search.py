@@ -4,12 +4,14 @@ Alternating optimisation ends where no single node can be improved, so where it 
 tree grown on rows drawn with replacement, refined on those and then on all rows. What the rows that were not drawn lose
 along the way tells, without a validation set, whether rows should also be counted at slightly larger reach
 ("smoothing"), and whether any tree is better than none.
+
+On large tables starts are refined on some of the rows only, and the best of them on all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,8 +28,15 @@ from hardwood.refinement.working_tree import count_leaves, find_capacity, find_l
 # Rows as they count: multiples of their reach, and the share of each row that moves so far.
 SMOOTHINGS = {"none": ((1.0, 1.0),), "wider": ((1.0, 0.4), (1.1, 0.3), (1.2, 0.3))}
 
+# On tables with more rows, each start is refined on about as many rows, drawn at random; then, on all rows, the greedy
+# tree and as many others as are best: a tree of a few dozen leaves is found on some thousand rows as well.
+MOST_ROWS, FINALISTS = 10_000, 2
+
 # Grows a tree on some rows (their positions, repeated as often as they were drawn).
 Grow = Callable[[np.ndarray], TreeEnsemble]
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -59,17 +68,22 @@ def search(
     problem = _Problem(start, grow, rows, settings, plan.seed)
     found: dict[int, list[_Found]] = {}
     interrupted = False
+    n_finals = min(FINALISTS, plan.n_starts) + 1 if problem.is_large else 0
+    n_in_all = plan.n_starts + 1 + n_finals
     try:
         for number, trees in _run(problem.try_start, range(plan.n_starts + 1), plan.n_threads):
             found[number] = trees
             if plan.progress is not None:
-                plan.progress(len(found), plan.n_starts + 1)
+                plan.progress(len(found), n_in_all)
     except KeyboardInterrupt:
         if not found:
             raise
         interrupted = True
     trees = [tree for number in sorted(found) for tree in found[number]]
     best, losses = _choose(trees, rows.weight)
+    if n_finals and not interrupted:
+        trees, interrupted = _finish_best(problem, trees, best.candidate.smoothing, plan, n_in_all)
+        best, losses = _choose(trees, rows.weight)
     constant = problem.constant_loss
     out_of_bag = losses[best.candidate.smoothing]
     if plan.beat_constant and not out_of_bag < constant:  # NaN: nothing was out of the bag
@@ -81,8 +95,8 @@ def search(
 
 
 def _run(
-    work: Callable[[int], list[_Found]], numbers: Iterable[int], n_threads: int
-) -> Iterator[tuple[int, list[_Found]]]:
+    work: Callable[[int], Result], numbers: Iterable[int], n_threads: int
+) -> Iterator[tuple[int, Result]]:
     """Do pieces of work, in threads if there are several; yield each as it is done."""
     if n_threads == 1:
         for number in numbers:
@@ -96,6 +110,23 @@ def _run(
         finally:
             for future in futures:
                 future.cancel()
+
+
+def _finish_best(
+    problem: "_Problem", trees: list[_Found], smoothing: str, plan: SearchPlan, n_in_all: int
+) -> tuple[list[_Found], bool]:
+    """Refine the best trees of a smoothing on all rows; return all trees, and whether Ctrl-C came before the last."""
+    rivals = [k for k, tree in enumerate(trees) if tree.candidate.smoothing == smoothing]
+    order = sorted(rivals[1:], key=lambda k: trees[k].candidate.objective)
+    chosen, trees = [rivals[0], *order[:FINALISTS]], list(trees)
+    try:
+        for done, (k, refined) in enumerate(_run(lambda k: problem.refine_on_all(trees[k]), chosen, plan.n_threads), 1):
+            trees[k] = refined
+            if plan.progress is not None:
+                plan.progress(n_in_all - len(chosen) + done, n_in_all)
+    except KeyboardInterrupt:
+        return trees, True
+    return trees, False
 
 
 def _choose(trees: list[_Found], weight: np.ndarray) -> tuple[_Found, dict[str, float]]:
@@ -129,6 +160,7 @@ class _Problem:
             name: np.concatenate([part.which for part in divide(rows, spread)]) for name, spread in SMOOTHINGS.items()
         }
         self.total = float(rows.weight.sum())
+        self.is_large = len(rows.label) > MOST_ROWS
 
     @property
     def constant_loss(self) -> float:
@@ -138,7 +170,8 @@ class _Problem:
     def try_start(self, number: int) -> list[_Found]:
         """Refine one start with every smoothing; 0 is the start on all rows, the others are drawn."""
         if number == 0:
-            return [self._refine_all(name, self.start) for name in SMOOTHINGS]
+            begin = self._begin_all if self.is_large else self._refine_all
+            return [begin(name, self.start) for name in SMOOTHINGS]
         drawn = self._draw(number)
         if drawn is None:
             return []
@@ -147,13 +180,29 @@ class _Problem:
 
     def _draw(self, number: int) -> np.ndarray | None:
         """Return how often each row is drawn; None if that leaves but one class."""
-        drawn = np.random.default_rng((self.seed, number)).poisson(1.0, len(self.rows.label))
+        n_rows = len(self.rows.label)
+        drawn = np.random.default_rng((self.seed, number)).poisson(min(1.0, MOST_ROWS / n_rows), n_rows)
         return drawn if len(np.unique(self.rows.label[drawn > 0])) > 1 else None
 
     def _refine_all(self, smoothing: str, start: TreeEnsemble) -> _Found:
         tree = self._plant(start, self.samples[smoothing])
         objective = alternate(self.samples[smoothing], tree, self.settings, self._generator(0, smoothing))
         return self._describe(tree, "all rows", smoothing, objective, np.full(len(self.rows.label), np.nan))
+
+    def _begin_all(self, smoothing: str, start: TreeEnsemble) -> _Found:
+        """Return the start on all rows as it is, to be refined if that smoothing is chosen."""
+        tree = self._plant(start, self.samples[smoothing])
+        return self._describe(tree, "all rows", smoothing, None, np.full(len(self.rows.label), np.nan))
+
+    def refine_on_all(self, found: _Found) -> _Found:
+        """Refine on all rows what was refined on some."""
+        candidate, tree = found.candidate, found.tree
+        number = 0 if candidate.start == "all rows" else int(candidate.start.split()[-1])
+        copy = tree._replace(**{name: part.copy() for name, part in tree._asdict().items()})
+        copy.nodes["settled"] = -1
+        samples, generator = self.samples[candidate.smoothing], self._generator(number, candidate.smoothing)
+        objective = alternate(samples, copy, self.settings, generator)
+        return self._describe(copy, candidate.start, candidate.smoothing, objective, found.lost_unseen)
 
     def _refine_drawn(self, number: int, smoothing: str, start: TreeEnsemble, drawn: np.ndarray) -> _Found:
         samples, row = self.samples[smoothing], self.row[smoothing]
@@ -164,6 +213,8 @@ class _Problem:
         alternate(bag, tree, self.settings, generator)
         lost = self._lost_by_row(tree)
         lost[drawn > 0] = np.nan
+        if self.is_large:
+            return self._describe(tree, f"bootstrap {number}", smoothing, None, lost)
         tree.nodes["settled"] = -1
         objective = alternate(samples, tree, self.settings, generator)
         return self._describe(tree, f"bootstrap {number}", smoothing, objective, lost)
@@ -184,7 +235,12 @@ class _Problem:
         weight = self.rows.weight  # a class may weigh nothing
         return np.divide(lost, weight, out=np.full(len(lost), np.nan), where=weight > 0.0)
 
-    def _describe(self, tree: Tree, start: str, smoothing: str, objective: float, lost_unseen: np.ndarray) -> _Found:
+    def _describe(
+        self, tree: Tree, start: str, smoothing: str, objective: float | None, lost_unseen: np.ndarray
+    ) -> _Found:
+        if objective is None:
+            own = self.samples[smoothing]
+            objective = float(own.weight[find_lost(own, tree)].sum()) + self.settings.price * count_leaves(tree)
         samples = self.samples["none"]
         loss = float(samples.weight[find_lost(samples, tree)].sum()) / self.total
         counted = ~np.isnan(lost_unseen)

@@ -11,6 +11,7 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel
 from hardwood._kernels.refine.accounting import LEFT, OWN_LEFT, OWN_RIGHT, RIGHT, Stakes, judge_labels, weigh_stakes
 from hardwood._kernels.refine.moves import CHILD, KEEP, LEAF, SPLIT, apply_move, drop_empty
+from hardwood._kernels.refine.partitioning import may_partition
 from hardwood._kernels.refine.reached import Lists, find_reached, is_unchanged, touch_around
 from hardwood._kernels.refine.scanning import BY_ITSELF, Histograms, scan_feature
 from hardwood._kernels.refine.tree import (
@@ -44,6 +45,7 @@ class Workspace(NamedTuple):
     move: np.ndarray  # MOVE, one
     move_set: np.ndarray  # uint64 per word: the categories that the move sends left
     words: np.ndarray  # uint64 per word
+    lost: np.ndarray  # float64 (2, kind): what kinds of samples lose by a split by categories
     base: np.ndarray  # float64 (2,)
     stack: np.ndarray  # int64, longer than there are nodes
     pending: np.ndarray  # the same
@@ -274,7 +276,7 @@ def sweep(samples, tree, order, start, has_categories, limits, work):
     """Visit the nodes of `order` from `start` on; return where it stopped.
 
     That is the end, or, for tables with categories, the position of a node whose move is found but for splits by
-    categories: the caller looks for those, calls `accept`, and goes on behind it.
+    categories, one of which may be better: the caller looks for it, calls `accept`, and goes on behind it.
     """
     stakes = work.stakes
     for position in range(start, order.shape[0]):
@@ -290,6 +292,9 @@ def sweep(samples, tree, order, start, has_categories, limits, work):
             continue
         can_split = propose(samples, tree, node, limits, work)
         if can_split and has_categories:
-            return position
+            # Of pairs of classes the last one is at hand, and others may do better.
+            has_pairs = stakes.counts[3] and stakes.by_class.shape[0] > 2
+            if has_pairs or may_partition(samples, limits.tolerance, work):
+                return position
         accept(samples, tree, node, limits, work)
     return order.shape[0]
