@@ -177,7 +177,7 @@ def fit(
         "max_bins": None if max_bins is None else _read_max_bins(max_bins),
         "class_weight": "balanced" if balanced else None,
         "refine": (
-            _choose_refinement(refine, table, threat_model) if model is Learner.tree and not is_regression else refine
+            _choose_refinement(refine, is_stream=is_stream) if model is Learner.tree and not is_regression else refine
         ),
         "n_jobs": jobs,
     }
@@ -228,30 +228,14 @@ def _refuse_refinement(asked: Refinement | None, data: Path) -> None:
         )
 
 
-def _choose_refinement(asked: Refinement | None, table: TrainingTable, threat: ThreatModel) -> str | None:
+def _choose_refinement(asked: Refinement | None, *, is_stream: bool) -> str | None:
     """Return how the tree is refined: as the user says, or by a search where that can be had; if not, say why."""
     if asked is Refinement.none:
         return None
-    obstacle = _find_obstacle(table, threat)
-    if asked is not None and obstacle is not None:
-        raise typer.BadParameter(f"--refine {asked.value} {obstacle}: say --refine none")
-    if obstacle is not None:
-        say_error(f"note: the tree is grown greedily and is not refined, which {obstacle}")
+    if is_stream:
+        say_error("note: the tree is grown greedily and is not refined, which needs the whole table in memory")
         return None
     return (asked or Refinement.search).value
-
-
-def _find_obstacle(table: TrainingTable, threat: ThreatModel) -> str | None:
-    """Say what refining takes that there is not; None: a tree can be refined."""
-    if table.is_stream:
-        return "needs the whole table in memory"
-    if len(table.classes) > 2:
-        return f"takes two classes, and there are {len(table.classes)}"
-    if n_missing := int(table.X.isna().any(axis=1).sum()):
-        return f"takes complete rows, and cells are missing in {n_missing:,} of {table.n_rows:,}"
-    if threat.blank is not None:
-        return "takes complete rows, and the attacker can blank cells"
-    return None
 
 
 def _check_files(

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hardwood._kernels.search.coordinates import change_coordinates
-from hardwood._kernels.search.distances import approach_rows
 from hardwood._kernels.search.nearing import bring_nearer
 from hardwood._kernels.search.radius import INFINITY_NORM
-from hardwood._kernels.search.rows import Task, find_last_rival
-from hardwood._kernels.search.state import ANY, BRANCH, CHEAPEST, CROWDED, NONE, UNFINISHED, Search
+from hardwood._kernels.search.rows import Task
+from hardwood._kernels.search.state import ANY, CHEAPEST, Walk
 from hardwood.threat import Reach
 from hardwood.verification.answers import FOUND, Answers, SearchAnswers, ask_where_right
 from hardwood.verification.asked import Asked, Nearest
@@ -25,7 +24,7 @@ from hardwood.verification.search import RowSearch
 
 @dataclass
 class LocalSearch(RowSearch):
-    """The search without what follows where local moves fail; and the attacks that change one feature at a time."""
+    """Local moves instead of the search, in threads and in room that it has as well."""
 
     method: str = "heuristic"  # or "coordinate", or "lowest"
 
@@ -35,7 +34,7 @@ class LocalSearch(RowSearch):
             return self._run(self.make_task(ANY, matrix, class_index), matrix, clock)
         guess = first_radius(self.ensemble, self.weight, np.inf)
         if self._norm == INFINITY_NORM:
-            return self.nearest(matrix, class_index, clock, guess)
+            return self._run(self.make_task(CHEAPEST, matrix, class_index, guess=guess), matrix, clock)
         # What is near in the L-infinity norm is where the moves of other norms begin.
         answers = replace(self, norm=np.inf, progress=None).attack(matrix, class_index, clock)
         if answers.interrupted:
@@ -48,30 +47,13 @@ class LocalSearch(RowSearch):
         """Work through the rows of one chunk; nobody looks at the clock, as a row takes milliseconds."""
         prepared, model = self._prepared, self._prepared.model
         scale, work = prepared.take_workspace(self.settings)
+        walk = Walk.of(work)
         if task.goal == ANY:
-            prepared.run(change_coordinates, model, task, first, last, self.method == "lowest", work)
+            prepared.run(change_coordinates, model, task, first, last, self.method == "lowest", walk)
         else:
-            if task.norm == INFINITY_NORM:
-                scale, work = self._approach(task, first, last, scale, work)
-            prepared.run(bring_nearer, model, task, first, last, work)
+            prepared.run(bring_nearer, model, task, first, last, walk)
         prepared.spare.append((scale, work))
         return last - first
-
-    def _approach(self, task: Task, first: int, last: int, scale: int, work: Search) -> tuple[int, Search]:
-        """Find examples the easy way, of one rival after the other; returns the room that this took."""
-        prepared, model, is_open = self._prepared, self._prepared.model, np.zeros(last, dtype=bool)
-        row, rival = first, 0
-        while row < last and not self._stop:
-            reason, row, rival = prepared.run(approach_rows, model, task, row, last, rival, work)
-            if reason == CROWDED:
-                scale, work = prepared.enlarge(scale, work, self.settings)
-            elif reason == BRANCH:  # that would be the hard way
-                is_open[row] = True
-                is_last = rival == find_last_rival(model, task.each[row]["class_index"])
-                row, rival = (row + 1, 0) if is_last else (row, rival + 1)
-        status = task.each["status"][:last]
-        status[is_open & (status == NONE)] = UNFINISHED
-        return scale, work
 
 
 def attack_locally(asked: Asked) -> Answers:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hardwood._kernels.compiling import inner, kernel
+from hardwood._kernels.compiling import kernel, part
 from hardwood._kernels.search.climbing import FROM_THE_ROW, move, start
 from hardwood._kernels.search.leaves import MISSING, open_trees
 from hardwood._kernels.search.radius import set_costs
@@ -11,7 +11,7 @@ from hardwood._kernels.search.single_moves import NEARBY, measure_moves
 from hardwood._kernels.search.state import FOUND, go_back, keep_chosen, write_point
 
 
-@inner
+@part
 def _note_margins(search, margin, is_first):
     """Note in all cells what the margin over one rival is there, if it is the least so far."""
     axes, cells = search.axes, search.cells
@@ -24,7 +24,7 @@ def _note_margins(search, margin, is_first):
             here.least = margin - running if is_first else min(here.least, margin - running)
 
 
-@inner
+@part
 def _measure_margins(model, task, row, search):
     """The margin of the class over the best other one at the chosen cells; all cells get theirs."""
     class_index, question = task.each[row].class_index, search.question[0]
@@ -44,7 +44,7 @@ def _measure_margins(model, task, row, search):
     return least
 
 
-@inner
+@part
 def _find_lowest(model, search, margin, doubt):
     """The move to the lowest margin, if it is lower by more than rounding: (axis, cell), or (-1, 0).
 
@@ -71,7 +71,7 @@ def _find_lowest(model, search, margin, doubt):
     return best_axis, best_cell
 
 
-@inner
+@part
 def _find_home(model, search, j):
     """Where a feature is put back: (axis, cell), or (-1, 0) if it is there, or missing."""
     axes, n_features = search.axes, model.features.shape[0]
@@ -87,7 +87,7 @@ def _find_home(model, search, j):
     return np.int64(-1), np.int64(0)
 
 
-@inner
+@part
 def _put_back(model, task, row, search):
     """Put back the features, one after the other, that the example does without."""
     for j in range(model.features.shape[0]):
@@ -99,7 +99,7 @@ def _put_back(model, task, row, search):
                 go_back(search)
 
 
-@inner
+@part
 def _lower_margin(model, task, row, search, deep):
     """Change one feature after the other; whether the class has changed, in the end."""
     x, class_index = task.x[row], task.each[row].class_index
@@ -119,7 +119,7 @@ def _lower_margin(model, task, row, search, deep):
     return is_answer(model, x, search, class_index)
 
 
-@kernel(about="the attacks by coordinates", seconds=2.0)
+@kernel(about="the attacks by coordinates", seconds=1.9)
 def change_coordinates(model, task, first, end, deep, search):
     """For each row, change one feature after the other until the class changes; then put back what is not needed.
 

@@ -112,19 +112,14 @@ def locate(model, x, low, high, allowed, axes):
 
 @inner
 def choose_point(model, x, axes):
-    """Choose the cells of a point."""
+    """Choose the cells of a point, or the nearest ones of the box."""
     n_features = x.shape[0]
     for j in range(n_features):
-        if axes[j].own == MISSING:
-            continue
-        if model.features[j].n_categories == 0:
-            axes[j].chosen = find_cell(model, j, x[j])
-            continue
+        if axes[j].own != MISSING and model.features[j].n_categories == 0:
+            axes[j].chosen = min(max(find_cell(model, j, x[j]), axes[j].low), axes[j].high)
         for code in range(model.features[j].n_categories):
             axis = n_features + model.features[j].category_start + code
-            axes[axis].chosen = x[j] == code
-            if x[j] == code:
-                axes[j].chosen = code
+            axes[axis].chosen = axes[axis].high if x[j] == code else axes[axis].low
 
 
 @inner

@@ -237,6 +237,25 @@ class Search(NamedTuple):
     runs: np.ndarray  # float64: the largest marginals of runs of cells
 
 
+class Walk(NamedTuple):
+    """What local moves alone need of a search: fewer arrays to hand on are less to compile."""
+
+    axes: np.ndarray
+    cells: np.ndarray
+    question: np.ndarray
+    progress: np.ndarray
+    radius: np.ndarray
+    point: np.ndarray
+    output: np.ndarray
+    entries: np.ndarray
+    stack: np.ndarray
+
+    @classmethod
+    def of(cls, search: Search) -> "Walk":
+        """Return what they need of it."""
+        return cls(*(getattr(search, name) for name in cls._fields))
+
+
 @part
 def narrow(search, axis, low, high):
     """Narrow the box on an axis, and remember how it was."""
