@@ -94,9 +94,7 @@ def search(
     return problem.finish(best.tree), report
 
 
-def _run(
-    work: Callable[[int], Result], numbers: Iterable[int], n_threads: int
-) -> Iterator[tuple[int, Result]]:
+def _run(work: Callable[[int], Result], numbers: Iterable[int], n_threads: int) -> Iterator[tuple[int, Result]]:
     """Do pieces of work, in threads if there are several; yield each as it is done."""
     if n_threads == 1:
         for number in numbers:
