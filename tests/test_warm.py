@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hardwood
+from forms import list_kernels as list_declared
 from hardwood.warm import warm_up
 
 # Prints the kernels that a kind of work asks for, in a process of its own.
@@ -22,20 +23,6 @@ load = KernelStorage.load_overload
 KernelStorage.load_overload = lambda self, *arguments: asked.add(self._name) or load(self, *arguments)
 warm_up(*sys.argv[1:])
 print(*sorted(asked))
-"""
-
-
-# Prints all kernels there are.
-DECLARE = """
-import importlib, pkgutil
-from hardwood import _kernels
-from hardwood._kernels.storage import KernelStorage
-declared = set()
-make = KernelStorage.__init__
-KernelStorage.__init__ = lambda self, *arguments: make(self, *arguments) or declared.add(self._name)
-for module in pkgutil.walk_packages(_kernels.__path__, f"{_kernels.__name__}."):
-    importlib.import_module(module.name)
-print(*sorted(declared))
 """
 
 
@@ -55,8 +42,7 @@ def test_fitting_needs_no_search() -> None:
 
 def test_everything_is_every_kernel() -> None:
     """After `python -m hardwood.warm` nothing is left to compile."""
-    said = subprocess.run([sys.executable, "-c", DECLARE], check=True, capture_output=True, text=True).stdout
-    declared = set(said.split())
+    declared = list_declared()
     assert len(declared) > 20
     assert list_kernels() == declared
 

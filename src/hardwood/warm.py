@@ -21,8 +21,6 @@ _X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
 _Y = np.array([0, 0, 1, 1])
 # Weights are no other form of the kernels that grow trees, but what they add up exactly is a kernel of its own.
 _WEIGHT = np.array([1.0, 2.0, 1.0, 2.0])
-# Rows of a table with more ends of reach, and more categories, than codes of one byte can tell apart.
-_MANY = 400
 
 
 class _Table(NamedTuple):
@@ -34,9 +32,11 @@ class _Table(NamedTuple):
 
 def _make_tables(*, categories: bool = False, holes: bool = False) -> list[_Table]:
     """Return a table whose codes take one byte, and one of two: other forms of the kernels."""
+    from hardwood.grow.bins import BYTE_CODES
+
     tables = []
-    for n_rows in (len(_X), _MANY):
-        X = np.column_stack([np.arange(n_rows), np.arange(n_rows) % 2]).astype(float)
+    for n_rows in (len(_X), BYTE_CODES + 2):  # the ends of reach, and categories, are as many at least
+        X = np.column_stack([np.arange(n_rows), np.arange(n_rows) % 4]).astype(float)
         X[-1] = np.nan if holes else X[-1]
         tables.append(_Table(X, [0] * categories))
     return tables
@@ -73,18 +73,18 @@ def _warm_binned() -> None:
 
 
 def _warm_levels() -> None:
-    # More than one level, of two classes and of three, of which the attacker divides one between both sides.
-    _grow_levels(_Table(_X, []), np.array([0, 1, 1, 0]), 0.1)
+    _grow_levels(_Table(_X, []), np.array([0, 1, 1, 0]), 0.1)  # more than one level
+    # Of three classes the attacker divides one between both sides of a split.
     _grow_levels(_Table(_X, []), np.array([0, 1, 2, 2]), 0.5)
-    for n_categories in (1, _MANY // 2):  # codes of one byte, and of two
-        X = np.column_stack([np.repeat(np.arange(n_categories), 4), np.tile(_X[:, 0], n_categories)]).astype(float)
-        _grow_levels(_Table(X, [0]), np.tile([0, 1, 2, 2], n_categories), {1: 0.5})
+    for table in _make_tables(categories=True):
+        _grow_levels(table, np.resize([0, 1, 2, 2], len(table.X)), {0: "<>", 1: 0.5})
 
 
 def _grow_levels(table: _Table, y: np.ndarray, threat: object) -> None:
     from hardwood.estimators import RobustTreeClassifier
     from hardwood.estimators.parameters import check_grow_options
     from hardwood.estimators.target import read_problem
+    from hardwood.grow.bins import MOST_BINS
     from hardwood.grow.blocks import LocalRun
     from hardwood.grow.class_blocks import code_block
     from hardwood.grow.coded_rows import code_rows
@@ -93,7 +93,7 @@ def _grow_levels(table: _Table, y: np.ndarray, threat: object) -> None:
     X = table.X
     model = RobustTreeClassifier(threat, categorical_features=table.categorical_features, max_depth=2)
     problem = read_problem(model, X, y, 1.0 + y)
-    options = replace(check_grow_options(model, *X.shape), max_bins=255)
+    options = replace(check_grow_options(model, *X.shape), max_bins=MOST_BINS)
     plan = code_rows(problem, problem.threat.resolve(problem.schema, problem.classes), options, options.max_bins)
     block = code_block(plan, [problem.X], problem.class_index, problem.sample_weight, ((0, len(X)),))
     grow_tree_over(LocalRun(), [block], problem, plan, options, len(X))

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from hardwood.estimators.boosting import RobustBoosting
 from hardwood.estimators.boosting_input import read_classes
 from hardwood.estimators.fitted import FittedTree
+from hardwood.grow.bins import MOST_BINS
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
 from hardwood.table.batches import Stream
@@ -131,7 +132,7 @@ class RobustBoostingClassifier(RobustBoosting, FittedTree, ClassifierMixin, Base
         l2_regularization: float = 1.0,
         min_gain: float = 0.0,
         min_child_weight: float = 1.0,
-        max_bins: int = 255,
+        max_bins: int = MOST_BINS,
         subsample: float = 1.0,
         max_features: int | float | str | None = 1.0,
         mode: str = "free",

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from hardwood.estimators.boosting import RobustBoosting
 from hardwood.estimators.boosting_input import read_values
+from hardwood.grow.bins import MOST_BINS
 from hardwood.progress import Progress
 from hardwood.results import MarginCertificate
 from hardwood.verification.cheap import certify_values
@@ -114,7 +115,7 @@ class RobustBoostingRegressor(RobustBoosting, RegressorMixin, BaseEstimator):
         l2_regularization: float = 1.0,
         min_gain: float = 0.0,
         min_child_weight: float = 1.0,
-        max_bins: int = 255,
+        max_bins: int = MOST_BINS,
         subsample: float = 1.0,
         max_features: int | float | str | None = 1.0,
         mode: str = "free",

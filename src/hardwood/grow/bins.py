@@ -18,8 +18,10 @@ from hardwood.grow.shifts import find_slots
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
-# With codes of one byte: bins 0 to 254, between 254 thresholds.
-MOST_BINS = 255
+# How many codes one byte tells apart.
+BYTE_CODES = 256
+# With codes of one byte: bins 0 to 254, between 254 thresholds, and the code of missing values.
+MOST_BINS = BYTE_CODES - 1
 # Thresholds that codes of two bytes can tell apart.
 MOST_THRESHOLDS = np.iinfo(np.uint16).max
 # Rows whose ends the thresholds are chosen from. A quantile of theirs is off by 0.2 % of all rows (one standard
@@ -55,7 +57,7 @@ class Bins:
     @property
     def dtype(self) -> type:
         """The smallest type that holds all codes."""
-        return np.uint8 if self.width <= MOST_BINS + 1 else np.uint16
+        return choose_code_type(self.width)
 
     @property
     def missing(self) -> int:
@@ -197,6 +199,11 @@ def read_blocks(
         size = block.stop - start
         own[:size] = X[block]
         yield block, own[:size], (lo[:size], hi[:size])
+
+
+def choose_code_type(n_codes: int) -> type:
+    """Return the smallest type that tells codes apart."""
+    return np.uint8 if n_codes <= BYTE_CODES else np.uint16
 
 
 class CodeWriter:

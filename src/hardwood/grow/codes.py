@@ -16,7 +16,7 @@ from hardwood._kernels.compiling import frozen
 from hardwood._kernels.grow.binning import Guide, encode
 from hardwood._kernels.grow.boosting_categories import Categories, make_categories
 from hardwood._kernels.grow.boosting_tree import CodeColumns
-from hardwood.grow.bins import Bins, Sample, find_gaps, halve, make_guide, read_blocks, take_sample
+from hardwood.grow.bins import Bins, Sample, choose_code_type, find_gaps, halve, make_guide, read_blocks, take_sample
 from hardwood.grow.workers import Workers
 from hardwood.threat import Reach
 
@@ -56,8 +56,7 @@ class TablePlan:
 
     def make_room(self, n_rows: int) -> np.ndarray:
         """Return room for the codes of rows."""
-        dtype = np.uint8 if self.width <= 1 + np.iinfo(np.uint8).max else np.uint16
-        return np.empty((n_rows, int(self.columns.columns.max()) + 1), dtype=dtype)
+        return np.empty((n_rows, int(self.columns.columns.max()) + 1), dtype=choose_code_type(self.width))
 
     def encode(self, X: np.ndarray, class_index: np.ndarray, codes: np.ndarray, workers: Workers) -> None:
         """Write the codes of rows."""

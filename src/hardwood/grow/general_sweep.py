@@ -34,11 +34,12 @@ def sweep_classes(problem: Problem, reach: Reach, options: GrowOptions) -> Grown
     with hire(options.n_threads) as workers:
         samples = sort_ends(problem.X, reach, roster, workers)
     classes, statistics = problem.class_index[roster.row], weigh_classes(problem, stays, options.rho)
+    classes = classes.astype(np.uint32)  # however many there are: a form of the kernel for all
     sums = sum_up(classes, statistics.of_samples, len(problem.classes))
     tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
-    context = (samples, frozen(statistics.of_samples), frozen(classes.astype(np.uint16)), statistics.units, limits)
+    context = (samples, frozen(statistics.of_samples), frozen(classes), statistics.units, limits)
     while general_sweep.grow(*context, tree, work) == FULL:
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]

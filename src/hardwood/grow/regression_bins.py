@@ -15,7 +15,7 @@ from hardwood._kernels.grow import binned_numbers
 from hardwood._kernels.grow.nodes import NODES, Limits
 from hardwood._kernels.grow.number_categories import IDLE, Categories
 from hardwood._kernels.grow.sweep import Units
-from hardwood.grow.bins import MOST_BINS, Bins, Sample, choose_bins, encode_rows, take_sample
+from hardwood.grow.bins import Bins, Sample, choose_bins, choose_code_type, encode_rows, take_sample
 from hardwood.grow.sweep import Roster, make_numbers, plant, raise_tree
 from hardwood.grow.workers import Workers
 from hardwood.table import Schema
@@ -101,7 +101,7 @@ class _Coding:
     @property
     def dtype(self) -> type:
         """The smallest type that holds all codes."""
-        return np.uint8 if self.columns.width <= MOST_BINS + 1 else np.uint16
+        return choose_code_type(self.columns.width)
 
     def code(self, X: np.ndarray, workers: Workers) -> np.ndarray:
         """Return the codes of some rows, and then of the parts of them that stay."""
