@@ -8,7 +8,6 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from itertools import product
 from multiprocessing import get_context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -76,10 +75,9 @@ def _warm_binned() -> None:
 def _warm_levels() -> None:
     _grow_levels(_Table(_X, []), np.array([0, 1, 1, 0]), 0.1)  # more than one level
     # Of three classes the attacker divides one between both sides of a split.
-    for categories, holes in product((False, True), repeat=2):
-        for table in _make_tables(categories=categories, holes=holes):
-            y = np.resize([0, 1, 2, 2], len(table.X))
-            _grow_levels(table, y, {0: "<>" if categories else 0.5, 1: 0.5})
+    _grow_levels(_Table(_X, []), np.array([0, 1, 2, 2]), 0.5)
+    for table in _make_tables(categories=True):
+        _grow_levels(table, np.resize([0, 1, 2, 2], len(table.X)), {0: "<>", 1: 0.5})
 
 
 def _grow_levels(table: _Table, y: np.ndarray, threat: object) -> None:

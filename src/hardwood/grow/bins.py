@@ -52,7 +52,7 @@ class Bins:
     @property
     def dtype(self) -> type:
         """The smallest type that holds all codes."""
-        return np.uint8 if self.width <= MOST_BINS + 1 else np.uint16
+        return choose_code_type(self.width)
 
     @property
     def missing(self) -> int:

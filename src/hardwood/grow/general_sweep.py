@@ -39,7 +39,7 @@ def sweep_classes(problem: Task, reach: Reach, options: GrowOptions) -> GrownNod
     tree = make_root(sums, len(classes), statistics.units, options.seed)
     limits = limit_growth(options, attacks, tree, statistics.units)
     work = make_work(tree)
-    context = (samples, frozen(statistics.of_samples), frozen(classes.astype(np.uint16)), statistics.units, limits)
+    context = (samples, frozen(statistics.of_samples), frozen(classes), statistics.units, limits)
     while general_sweep.grow(*context, tree, work) == FULL:
         tree = enlarge(tree)
     nodes = tree.nodes[: int(tree.sizes[NODES])]

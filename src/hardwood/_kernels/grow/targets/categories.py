@@ -15,7 +15,7 @@ from numpy import int64
 
 from hardwood._kernels.compiling import inner, record_type
 from hardwood._kernels.grow.categories import BETTER, MAX_EXHAUSTIVE
-from hardwood._kernels.grow.targets.ratings import divide, keep, obeys, rate, weigh_cut
+from hardwood._kernels.grow.targets.ratings import divide, keep, obeys, rate_sums
 
 # What a node remembers of a code, or of a category: whether a sample of it can go left or right; and whether the
 # category is on the left, and whether nobody can sit there.
@@ -119,8 +119,7 @@ def _measure(cells, bins, feature, partition, work):
 def _try_set(cells, bins, feature, units, limits, here, n, base, is_fixed, best, partition, work):
     """Rate the set at hand; what it gains if that is more than `best`, and both children are large enough; or -1."""
     _measure(cells, bins, feature, partition, work)
-    weigh_cut(units, work)
-    score = rate(limits.criterion, work, n, base, best, is_fixed)
+    score = rate_sums(limits.criterion, units, work, n, base, best, is_fixed)
     if not score > best * BETTER or not obeys(bins.monotonic, feature, here, work, n):
         return -1.0
     fewest, largest = divide(units, work, work.lows.shape[0] // work.total.shape[0])
@@ -216,8 +215,7 @@ def scan_categories(cells, bins, feature, units, limits, tree, node, n, base, pa
         return
     _clear(bins, feature, partition, int64(1))
     _measure(cells, bins, feature, partition, work)
-    weigh_cut(units, work)
-    rate(limits.criterion, work, n, base, 0.0, not chooses)
+    rate_sums(limits.criterion, units, work, n, base, 0.0, not chooses)
     n_statistics = work.lows.shape[0] // work.total.shape[0]
     divide(units, work, n_statistics)
     here.feature, here.cut, here.gain, here.missing = feature, -1, best, -1

@@ -8,7 +8,7 @@ surely left is what ends below the cut and cannot be blanked, and possibly left 
 from numpy import int64
 
 from hardwood._kernels.compiling import inner
-from hardwood._kernels.grow.targets.ratings import divide, is_poor, keep, obeys, rate, weigh_cut
+from hardwood._kernels.grow.targets.ratings import divide, is_poor, keep, obeys, rate_sums
 from hardwood._kernels.grow.targets.sides import hides
 
 
@@ -98,8 +98,7 @@ def scan_hidden(cells, bins, feature, units, limits, tree, node, span, missing, 
             _part_missing(cells, bins, feature, span, tree.sums[node], work)
         else:
             continue
-        weigh_cut(units, work)
-        score = rate(limits.criterion, work, n, base, here.gain, is_fixed)
+        score = rate_sums(limits.criterion, units, work, n, base, here.gain, is_fixed)
         if not score > here.gain and not (poor and score == here.gain and not is_poor(work, n)):
             continue
         if not obeys(bins.monotonic, feature, here, work, n):

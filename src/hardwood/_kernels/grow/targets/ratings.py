@@ -42,13 +42,6 @@ def weigh_classes(sums, units, weights):
 
 
 @inner
-def weigh_cut(units, work):
-    """Write what each class weighs that can be left of a cut, and that surely is."""
-    weigh_classes(work.lows, units, work.most)
-    weigh_classes(work.highs, units, work.least)
-
-
-@inner
 def weigh_node(sums, units, weights):
     """Write what each class of a node weighs: (what all weigh, the sum of the squares by that)."""
     weigh_classes(sums, units, weights)
@@ -185,6 +178,14 @@ def rate(criterion, work, n, base, floor, is_fixed):
     if criterion == ENTROPY:
         return _rate_entropy(work, n, floor, is_fixed)
     return _rate_gini(work, n, base, floor, is_fixed)
+
+
+@inner
+def rate_sums(criterion, units, work, n, base, floor, is_fixed):
+    """Rate what `work.lows` and `work.highs` add up, as `rate` does, which is long, and is pasted in here for many."""
+    weigh_classes(work.lows, units, work.most)
+    weigh_classes(work.highs, units, work.least)
+    return rate(criterion, work, n, base, floor, is_fixed)
 
 
 @inner
