@@ -174,7 +174,7 @@ def _divide(samples, shifts, here, first, last, spill):
             partition(order, here.start, here.end, samples.side, spill)
 
 
-@kernel(about="the grower of robust trees", seconds=1.6)
+@kernel(about="the grower of robust trees", seconds=1.8)
 def grow(samples, shifts, limits, tree, large, pause, work):
     """Split nodes until done, or until the caller is needed: (reason, node).
 

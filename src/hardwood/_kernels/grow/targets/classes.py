@@ -195,5 +195,5 @@ def _make(name: str, seconds: float, is_plain: bool) -> Kernels:
     return make_kernels(Target(name, seconds, count, find_split, partition, tally))
 
 
-plain_classes = _make("trees of many classes", 2.5, is_plain=True)
-all_classes = _make("trees with categories or missing values", 6.0, is_plain=False)
+plain_classes = _make("trees of many classes", 5.0, is_plain=True)
+all_classes = _make("trees with categories or missing values", 12.0, is_plain=False)
