@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hardwood.ensemble.bit_sets import LeftSets, pack_sets
-from hardwood.ensemble.sums import check_sums
 from hardwood.ensemble.tree_ensemble import TreeEnsemble
 from hardwood.table import Schema
 
@@ -92,30 +91,28 @@ def assemble(
     if not np.isfinite(nodes.value[kept]).all():
         raise ValueError("model: the value of a leaf is not finite")
     number = np.append(np.cumsum(kept) - 1, -1)  # the last entry keeps -1 what it is
-    ensemble = TreeEnsemble(
-        root=number[root].astype(np.int32),
-        feature=np.where(is_leaf, -1, nodes.feature)[kept].astype(np.int32),
-        threshold=np.where(is_leaf | (start >= 0), 0.0, nodes.threshold)[kept],
-        left=number[left][kept].astype(np.int32),
-        right=number[right][kept].astype(np.int32),
-        value=nodes.value[kept].astype(np.float64),
-        cover=nodes.cover[kept].astype(np.float64),
-        missing_left=nodes.missing_left.astype(bool)[kept] & ~is_leaf[kept],
-        category_start=start[kept],
-        category_words=words,
-        schema=schema,
-        base_score=base_score,
-        link=link,
-        classes=classes,
-        precision=precision,
-        divisor=divisor,
-        cut=cut,
-    )
     try:
-        check_sums(ensemble)
+        return TreeEnsemble(
+            root=number[root].astype(np.int32),
+            feature=np.where(is_leaf, -1, nodes.feature)[kept].astype(np.int32),
+            threshold=np.where(is_leaf | (start >= 0), 0.0, nodes.threshold)[kept],
+            left=number[left][kept].astype(np.int32),
+            right=number[right][kept].astype(np.int32),
+            value=nodes.value[kept].astype(np.float64),
+            cover=nodes.cover[kept].astype(np.float64),
+            missing_left=nodes.missing_left.astype(bool)[kept] & ~is_leaf[kept],
+            category_start=start[kept],
+            category_words=words,
+            schema=schema,
+            base_score=base_score,
+            link=link,
+            classes=classes,
+            precision=precision,
+            divisor=divisor,
+            cut=cut,
+        )
     except ValueError as error:
         raise ValueError(f"model: {error}") from None
-    return ensemble
 
 
 def place_values(value: np.ndarray, size: np.ndarray, output: np.ndarray, n_outputs: int) -> np.ndarray:

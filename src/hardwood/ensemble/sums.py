@@ -55,7 +55,10 @@ def check_sums(ensemble: Any) -> None:
     if largest <= limit and largest / divisor <= limit:
         return
     divided = "" if divisor == 1.0 else f", to be divided by {divisor:.3g}"
+    remedy = (
+        "Scale the target that the model predicts" if ensemble.classes is None else "Divide leaves, base_score and cut"
+    )
     raise ValueError(
         f"value: leaves and base_score may add up to {largest:.3g}{divided}; {precision} has room for outputs of "
-        f"{limit:.3g}. Scale the target that the model predicts."
+        f"{limit:.3g}. {remedy}."
     )

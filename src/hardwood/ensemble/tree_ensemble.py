@@ -65,6 +65,12 @@ class TreeEnsemble:
     divisor : float, default=1.0, what the sum is divided by
     cut : float, default=0.0, where a single output turns from the first to the second class
 
+    Raises
+    ------
+    ValueError
+        If outputs might not be numbers in `precision`: leaves that may add up to more than an eighth of the largest
+        one, before or after the division, a divisor or a cut that it cannot hold.
+
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier, TreeEnsemble
@@ -100,7 +106,10 @@ class TreeEnsemble:
         with np.errstate(over="ignore"):  # what is no number there is refused by `check_sums`
             for name in ("divisor", "cut"):  # as outputs are divided and compared
                 object.__setattr__(self, name, float(number(getattr(self, name))))
+            base_score = self.base_score.astype(number).astype(np.float64)  # as outputs begin with it
+        object.__setattr__(self, "base_score", frozen(base_score))
         object.__setattr__(self, "_known", {})
+        check_sums(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -238,9 +247,10 @@ class TreeEnsemble:
     @cached_property
     def node_output(self) -> np.ndarray:
         """What `output` would be for each node if its tree stood alone and the node were its leaf: (node, output)."""
-        output = (self.base_score.astype(self.precision) + self.value).astype(self.precision)
-        if self.divisor != 1.0:
-            output /= self.divisor
+        with np.errstate(over="ignore"):  # inner nodes may hold any value
+            output = (self.base_score + self.value).astype(self.precision)
+            if self.divisor != 1.0:
+                output /= self.divisor
         return frozen(output)
 
     @cached_property
@@ -345,9 +355,8 @@ class TreeEnsemble:
     @classmethod
     def parse_json(cls, text: str | bytes, source: str = "the text") -> "TreeEnsemble":
         """Read a model from JSON text; `source` names it in errors."""
-        ensemble = cls(**read_document(text, source))
+        fields = read_document(text, source)
         try:
-            check_sums(ensemble)
+            return cls(**fields)
         except ValueError as error:
             raise ValueError(f"{shorten(source)} is not a valid hardwood model: {error}") from None
-        return ensemble

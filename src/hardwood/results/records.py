@@ -102,7 +102,8 @@ class MarginCertificate:
     ----------
     certified : ndarray of bool, shape (n_samples,)
         Whether it is proved that the row keeps its class, or, for a regression, that its output stays within the
-        tolerance. Of a row that is not certified nothing is said: :func:`hardwood.verify` decides.
+        tolerance. Ties fall as in predictions: at a margin of 0 the first of equal classes is kept. Of a row that is
+        not certified nothing is said: :func:`hardwood.verify` decides.
     lower, upper : ndarray of float, shape (n_samples,)
         No attacker can bring the margin below `lower`, and it is `upper` as the row stands. For a regression: no
         attacker can bring the output below `lower` or above `upper`.

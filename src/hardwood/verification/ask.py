@@ -46,6 +46,9 @@ from hardwood.verification.tree_distance import attack_tree
 
 __all__ = ["AskSettings", "ask_in_whole_numbers", "decide", "decide_all", "extreme", "extremes", "nearest"]
 
+# Weights whose largest is a power of two with no larger an exponent are left as they are.
+ORDINARY = 64
+
 # What can be said of a question by asking simpler ones, in the order in which it is tried. Each answers in the terms of
 # the question that it was given, asks others that are without what it deals with, and says None if there is none of it:
 # one-hot groups, values that can be blanked or filled, relations between columns, classes that are wanted.
@@ -82,9 +85,15 @@ def nearest(
 ) -> Answers:
     """Find the nearest example of every row; bounds are of its distance, infinite where there is none.
 
-    With attack rules: the cheapest, and bounds of what it costs.
+    With attack rules: the cheapest, and bounds of what it costs. Very large and very small weights are multiplied by a
+    power of two, so that distances remain ordinary numbers on the way.
     """
-    return _begin(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings)
+    exponent = 0 if isinstance(reach, PricedReach) else math.frexp(float(weight.max(initial=0.0)))[1]
+    if abs(exponent) <= ORDINARY:
+        return _begin(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings)
+    answers = _begin(Nearest(norm, np.ldexp(weight, -exponent)), ensemble, matrix, class_index, reach, settings)
+    with np.errstate(over="ignore"):
+        return answers._replace(lower=np.ldexp(answers.lower, exponent), upper=np.ldexp(answers.upper, exponent))
 
 
 def extreme(ensemble: TreeEnsemble, matrix: np.ndarray, reach: Reach, sign: int, settings: AskSettings) -> Answers:

@@ -17,6 +17,7 @@ from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.answers import measure_margin
 from hardwood.verification.ask import ask_in_whole_numbers
+from hardwood.verification.engine import find_last_sum
 from hardwood.verification.question import read_question
 from hardwood.verification.regression import check_tolerance, read_targets
 from hardwood.verification.rounding import Rounding, measure_rounding
@@ -27,10 +28,9 @@ def certify_classes(ensemble: TreeEnsemble, X: Any, y: Any, threat: Any) -> Marg
     question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
     if isinstance(question.reach, PricedReach):
         raise ValueError("threat: attack rules have prices, which the cheap bound knows nothing of; use verify")
-    lower = bound_margins(ensemble, question.matrix, question.class_index, question.reach)
+    certified, lower = bound_margins(ensemble, question.matrix, question.class_index, question.reach)
     upper = measure_margin(ensemble, ensemble.output(question.matrix), question.class_index)
-    lower = np.minimum(lower, upper)
-    return MarginCertificate(certified=lower > 0.0, lower=lower, upper=upper)
+    return MarginCertificate(certified=certified, lower=np.minimum(lower, upper), upper=upper)
 
 
 def certify_values(ensemble: TreeEnsemble, X: Any, y: Any, threat: Any, tolerance: Any) -> MarginCertificate:
@@ -44,16 +44,33 @@ def certify_values(ensemble: TreeEnsemble, X: Any, y: Any, threat: Any, toleranc
     return MarginCertificate(certified=certified, lower=low, upper=high)
 
 
-def bound_margins(ensemble: TreeEnsemble, matrix: np.ndarray, class_index: np.ndarray, reach: Reach) -> np.ndarray:
-    """Return what no attacker can bring the margin of each row of an encoded matrix below."""
+def bound_margins(
+    ensemble: TreeEnsemble, matrix: np.ndarray, class_index: np.ndarray, reach: Reach
+) -> tuple[np.ndarray, np.ndarray]:
+    """Say of each row of an encoded matrix whether it keeps its class, and what no attacker brings its margin below.
+
+    Ties fall as in predictions: the first class wins, so a row of it keeps its class at a margin of 0. Sums are
+    compared before the division, which keeps their order.
+    """
+    doubt = _measure_rounding(ensemble).doubt
     if len(ensemble.base_score) == 1:
-        low, high = bound_outputs(ensemble, matrix, class_index, reach)
-        return np.where(class_index == 1, low - ensemble.turning_point, ensemble.turning_point - high)
+        low, high = (sums[:, 0] for sums in sum_extremes(ensemble, matrix, class_index, reach))
+        last = find_last_sum(ensemble)
+        certified = np.where(class_index == 1, _lower(low, doubt) > last, -_lower(-high, doubt) <= last)
+        low, high = -_round_up(ensemble, -low), _round_up(ensemble, high)
+        return certified, np.where(class_index == 1, low - ensemble.turning_point, ensemble.turning_point - high)
     value, base = ensemble.value, ensemble.base_score
     lead = _add_up(ensemble, value, matrix, class_index, reach, class_index.astype(np.int64))
     lead += base - base[class_index][:, None]
     lead[np.arange(len(lead)), class_index] = -np.inf
-    return -_round_up(ensemble, lead.max(axis=1))
+    most, wins_ties = -_lower(-lead, doubt), class_index[:, None] < np.arange(lead.shape[1])
+    certified = ((most < 0.0) | (wins_ties & (most == 0.0))).all(axis=1)
+    return certified, -_round_up(ensemble, lead.max(axis=1))
+
+
+def _lower(sums: np.ndarray, doubt: float) -> np.ndarray:
+    """Return what sums surely exceed or equal, if there is a doubt."""
+    return sums if doubt == 0.0 else np.nextafter(sums - doubt, -np.inf)
 
 
 def bound_outputs(
@@ -76,8 +93,12 @@ def sum_extremes(
 
 def _round_up(ensemble: TreeEnsemble, bound: np.ndarray) -> np.ndarray:
     """Return sums in float64 as bounds on the model's own sums, which it adds up and divides in its own precision."""
+    return _measure_rounding(ensemble).bound_outputs(ensemble, bound)
+
+
+def _measure_rounding(ensemble: TreeEnsemble) -> Rounding:
     rounding: Rounding = ensemble.remember(Rounding, measure_rounding)
-    return rounding.bound_outputs(ensemble, bound)
+    return rounding
 
 
 def _add_up(

@@ -50,11 +50,15 @@ def _find_cut(ensemble: TreeEnsemble) -> float:
     return 0.0 if ensemble.classes is None else float(np.dtype(ensemble.precision).type(ensemble.turning_point))
 
 
-def _find_last_sum(ensemble: TreeEnsemble, cut: float) -> float:
+def find_last_sum(ensemble: TreeEnsemble) -> float:
     """Return the largest sum that is no greater than the cut after the division, in the model's own precision.
 
-    By bisection over all numbers there are: of positive ones the bits are in the order of the numbers.
+    Infinity if there is no second class. By bisection over all numbers there are: of positive ones the bits are in the
+    order of the numbers.
     """
+    cut = _find_cut(ensemble)
+    if not math.isfinite(cut):
+        return cut
     number = np.dtype(ensemble.precision).type
     integer = np.int64 if number is np.float64 else np.int32
     divisor = number(ensemble.divisor)
@@ -84,7 +88,7 @@ def _round_down(exact: Fraction) -> float:
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
-def _find_limits(ensemble: TreeEnsemble, cut: float) -> tuple[float, float]:
+def _find_limits(ensemble: TreeEnsemble) -> tuple[float, float]:
     """Return what leaf values have to exceed for the second class, and what minus their sum has to reach for the first.
 
     For a single output. Both are rounded down, never to nearest: a cut that vanishes beside a base score must not make
@@ -93,7 +97,7 @@ def _find_limits(ensemble: TreeEnsemble, cut: float) -> tuple[float, float]:
     if len(ensemble.base_score) > 1 or ensemble.classes is None:
         return 0.0, 0.0
     base = float(ensemble.base_score[0])
-    last = _find_last_sum(ensemble, cut) if math.isfinite(cut) else cut
+    last = find_last_sum(ensemble)
     if not math.isfinite(last):
         return last, -last
     return _round_down(Fraction(last) - Fraction(base)), _round_down(Fraction(base) - Fraction(last))
@@ -135,15 +139,14 @@ def make_model(ensemble: TreeEnsemble, whole: np.ndarray | None = None) -> Model
     features["threshold_start"][1:] = features["threshold_end"][:-1]
     features["n_categories"] = n_categories
     features["category_start"] = np.cumsum(n_categories) - n_categories
-    cut = _find_cut(ensemble)
-    limits = _find_limits(ensemble, cut)
+    limits = _find_limits(ensemble)
     return Model(
         trees=ensemble.trees,
         value=ensemble.value,
         base_score=ensemble.base_score,
         single=ensemble.precision == "float32",
         divisor=float(ensemble.divisor),
-        cut=cut,
+        cut=_find_cut(ensemble),
         least_rise=limits[0],
         least_fall=limits[1],
         rank=rank,

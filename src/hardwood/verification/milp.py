@@ -30,6 +30,8 @@ from hardwood.verification.rounding import bound_rounding
 TOLERANCE = 1e-6
 # Leaf values that are multiples of this, as votes are, add up without rounding.
 GRID = 2.0**-20
+# No sum is as large as this.
+FARTHEST_CUT = 0.25 * float(np.finfo(np.float64).max)
 
 
 class Rival(NamedTuple):
@@ -110,7 +112,8 @@ class Milp:
         value, base = ensemble.value, ensemble.base_score
         if len(base) == 1 and len(ensemble.labels) == 2:
             # One output: the second class iff it is greater than the cut.
-            need, sign = ensemble.cut * ensemble.divisor - float(base[0]), 1.0 if class_index == 0 else -1.0
+            cut = min(max(ensemble.cut * ensemble.divisor, -FARTHEST_CUT), FARTHEST_CUT)
+            need, sign = cut - float(base[0]), 1.0 if class_index == 0 else -1.0
             yield self._rival(sign * value[:, 0], sign * need, wins_ties=class_index == 1)
         several = range(len(base)) if len(base) > 1 else ()
         for other in several:
@@ -221,7 +224,8 @@ class Milp:
 
 def _common_step(numbers: np.ndarray) -> float:
     """Return the largest number that all of them are multiples of, if that is a multiple of GRID; otherwise 0."""
-    multiples = numbers / GRID
+    with np.errstate(over="ignore"):
+        multiples = numbers / GRID
     if not (np.abs(multiples) < 2.0**52).all() or (multiples != np.floor(multiples)).any():
         return 0.0
     return float(np.gcd.reduce(multiples.astype(np.int64))) * GRID

@@ -88,6 +88,8 @@ def measure_rounding(ensemble: TreeEnsemble, odd_share: float = SETTINGS.odd_sha
     doubt = bound_rounding(ensemble, total)
     if bool((divisors > 0).all()):
         doubt, step = 0.0, step or unit
+    elif ensemble.divisor == 1.0 and not value.any():
+        doubt = 0.0  # all that is added up is nothing: outputs are the base score
     lead = value[:, 0] if value.shape[1] == 1 else value[:, 1] - value[:, 0]
     is_vote = (np.remainder(lead, 2.0 * step) == step) if step > 0.0 else np.zeros(len(lead), dtype=bool)
     if value.shape[1] <= 2 and bool((is_vote | (divisors[:-1] < common)).all()) and is_vote.any():
