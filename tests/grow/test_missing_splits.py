@@ -183,11 +183,10 @@ class TestEstimator:
         hiding = ThreatModel(0.1, blank="all")
         with pytest.raises(ValueError, match=r"rho=0\.5: with blank or fill"):
             RobustTreeClassifier(hiding, rho=0.5).fit(X, y)
-        for options in ({"attacker": "chen"}, {"refine": "alternate"}):
-            with pytest.raises(ValueError, match=r"missing|NaN"):
-                RobustTreeClassifier(0.1, **options).fit(X, y)
-            with pytest.raises(ValueError, match="blank='all': the model takes no missing values"):
-                RobustTreeClassifier(hiding, **options).fit(np.nan_to_num(X), y)
+        with pytest.raises(ValueError, match=r"missing|NaN"):
+            RobustTreeClassifier(0.1, attacker="chen").fit(X, y)
+        with pytest.raises(ValueError, match="blank='all': the model takes no missing values"):
+            RobustTreeClassifier(hiding, attacker="chen").fit(np.nan_to_num(X), y)
 
 
 class TestCategories:
@@ -278,7 +277,6 @@ class TestMonotone:
             ({"monotonic_cst": {"x": 1}}, "there is no column 'x'"),
             ({"monotonic_cst": [0, 1], "categorical_features": [1]}, "feature 1 is categorical"),
             ({"monotonic_cst": [0, 1], "attacker": "chen"}, "attacker='chen': with monotonic_cst"),
-            ({"monotonic_cst": [0, 1], "refine": "alternate"}, "refine='alternate': with monotonic_cst"),
         ],
     )
     def test_refusals(self, options: dict[str, Any], message: str) -> None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_checks import find_faulty_checks
 from hardwood import OptimalRobustTreeClassifier, RobustTreeClassifier, ThreatModel, adversarial_accuracy, load_dataset
 from hardwood.refinement import optimal
+from hardwood.refinement.leaf_values import measure_loss
 from hardwood.refinement.optimal import Samples, find_optimum
-from reference.optimal import least_loss
+from hardwood.refinement.optimal_tree import prove_optimum
+from hardwood.refinement.rows import Rows
+from hardwood.table import Schema
+from reference import attacking, refining
+from reference.optimal import least_loss, least_loss_of_points
 
 
 def random_samples(seed: int, depth: int) -> Samples:
@@ -27,14 +34,21 @@ def random_samples(seed: int, depth: int) -> Samples:
     ends = [np.sort(generator.integers(0, count + 1, (2, n_rows)), axis=0) for count in n_cuts]
     low, high = (np.array([both[end] for both in ends], dtype=np.uint16) for end in range(2))
     weight = generator.integers(1, 4, n_rows).astype(float)
-    return Samples(low, high, n_cuts.astype(np.int64), generator.integers(0, 2, n_rows, dtype=np.int32), weight)
+    n_classes = int(generator.integers(2, 4 if depth < 3 else 3))
+    label = generator.integers(0, n_classes, n_rows, dtype=np.int32)
+    return Samples(low, high, n_cuts.astype(np.int64), label, weight, n_classes)
+
+
+def find_least(samples: Samples, depth: int) -> float:
+    """Return the least loss of all trees of a depth."""
+    return least_loss(*samples[:6], depth)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2))
 def test_two_levels_equal_trying_all_trees(seed, depth):
     samples = random_samples(seed, depth)
     best = find_optimum(samples, depth)
-    assert best.loss == best.lower == least_loss(*samples, depth)
+    assert best.loss == best.lower == find_least(samples, depth)
     assert best.loss == samples.weight[samples.find_lost(best.tree)].sum()
 
 
@@ -42,7 +56,7 @@ def test_two_levels_equal_trying_all_trees(seed, depth):
 def test_three_levels_are_bounded_from_both_sides(seed):
     samples = random_samples(seed, 3)
     best = find_optimum(samples, 3)
-    assert best.lower <= least_loss(*samples, 3) <= best.loss
+    assert best.lower <= find_least(samples, 3) <= best.loss
     assert best.loss == samples.weight[samples.find_lost(best.tree)].sum()
 
 
@@ -62,14 +76,92 @@ def test_what_is_known_when_the_search_is_stopped_holds(seed, n_looks, depth, by
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(optimal, "working_time", clock)
         best = find_optimum(samples, depth, end=1.0)
-    assert best.lower <= least_loss(*samples, depth) <= best.loss
+    assert best.lower <= find_least(samples, depth) <= best.loss
     assert best.loss == samples.weight[samples.find_lost(best.tree)].sum()
 
 
 def test_a_limit_that_cannot_be_beaten_is_a_bound():
     samples = random_samples(3, 2)
-    least = least_loss(*samples, 2)
+    least = find_least(samples, 2)
     assert find_optimum(samples, 2, limit=least) == (None, least, least)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2))
+def test_missing_values_and_categories_that_change_equal_trying_all_trees(seed, depth):
+    """Values go missing and come back, categories become others, up to four classes: all trees are tried."""
+    generator = np.random.default_rng(seed)
+    n_rows, n_classes = int(generator.integers(2, 9)), int(generator.integers(2, 5))
+    kinds = [("u", "v"), None, ("x", "y", "z")]
+    categories = tuple(kinds[k] for k in generator.integers(3, size=2))
+    schema = Schema(2, None, categories, accepts_missing=bool(generator.integers(2)))
+    X = np.column_stack([generator.integers(0, 3 if labels is None else len(labels), n_rows) for labels in categories])
+    X, hidden = X.astype(float), {}
+    if schema.accepts_missing:
+        X[generator.random(X.shape) < 0.25] = np.nan
+        forms = [None, "all", [0], [1]]
+        hidden = {"blank": forms[generator.integers(4)], "fill": forms[generator.integers(4)]}
+    forms = {None: [None, 1.0, ">"], kinds[0]: [None, "<>"], kinds[2]: [{"x": ["y"]}, {"x": ["y"], "y": ["z", "x"]}]}
+    threat = ThreatModel(
+        [forms[labels][generator.integers(len(forms[labels]))] for labels in categories],
+        attacking_classes=[None, [0], [0, 1]][generator.integers(3)],
+        **hidden,
+    )
+    label = generator.integers(0, n_classes, n_rows)
+    leaf = attacking.build(0, schema=schema, n_classes=n_classes)
+    rows = Rows(X, label, generator.integers(1, 3, n_rows).astype(float), threat.resolve(schema, leaf.labels))
+    proof = prove_optimum(rows, leaf, measure_loss(leaf, rows), depth, np.inf)
+    tests, points = list_tests(X, categories), list_points(rows, categories)
+    least = least_loss_of_points(points, tests, label, rows.weight, n_classes, depth)
+    assert proof.loss == proof.lower == least
+    assert refining.loss_by_points(proof.ensemble, rows) == least
+
+
+def list_tests(X, categories):
+    """List all tests of a table of small whole numbers and categories: of points, which go left."""
+    tests = []
+    for feature, labels in enumerate(categories):
+        for missing_left in (False, True):
+            if labels is None:
+                for threshold in (-1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 1e300):
+                    tests.append(partial(goes_left, feature, threshold, missing_left))
+            else:
+                codes = range(len(labels) + 1)
+                for size in codes:
+                    for chosen in itertools.combinations(codes, size):
+                        tests.append(partial(goes_left, feature, chosen, missing_left))
+    return tests
+
+
+def goes_left(feature, test, missing_left, points):
+    values = points[:, feature]
+    there = np.isin(values, test) if isinstance(test, tuple) else values <= test
+    return np.where(np.isnan(values), missing_left, there)
+
+
+def list_points(rows, categories):
+    """List the points that each row can be turned into; of numbers, the whole ones: all thresholds are between them."""
+    points = []
+    for row, label in zip(rows.matrix, rows.label.tolist(), strict=True):
+        choices = [
+            list_choices(rows.reach, feature, x, labels)
+            for feature, (x, labels) in enumerate(zip(row, categories, strict=True))
+        ]
+        points.append(np.array(list(itertools.product(*choices)) if rows.reach.attacks[label] else [row]))
+    return points
+
+
+def list_choices(reach, feature, x, labels):
+    """List what one value can be turned into."""
+    is_missing = bool(np.isnan(x))
+    hidden = reach.fill if is_missing else reach.blank
+    is_open = hidden is not None and bool(hidden[feature])
+    if is_missing:
+        found = [float(k) for k in range(-1, 4) if is_open] if labels is None else list(range(is_open * len(labels)))
+    elif labels is None:
+        found = [float(k) for k in range(-1, 4) if x - reach.left[feature] <= k <= x + reach.right[feature]]
+    else:
+        found = np.flatnonzero(reach.categories[feature][int(x)]).tolist()
+    return [*found, *([np.nan] if is_missing or is_open else [])]
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -106,13 +198,24 @@ def test_categories_are_divided_in_the_best_way():
     assert model.predict(table).tolist() == y
 
 
-def test_categories_that_move_or_abound_are_refused():
+def test_categories_that_abound_and_attackers_with_wishes_are_refused():
     table = pd.DataFrame({"c": pd.Categorical([str(k) for k in range(10)]), "x": np.arange(10.0)})
-    y = [0, 1] * 5
     with pytest.raises(ValueError, match=r"column 'c' has 10 categories; .* 8 at most"):
-        OptimalRobustTreeClassifier().fit(table, y)
-    with pytest.raises(ValueError, match="lets categories of column 'c' change"):
-        OptimalRobustTreeClassifier({"c": "<>"}).fit(table, y)
+        OptimalRobustTreeClassifier().fit(table, [0, 1] * 5)
+    X, y = np.arange(6.0)[:, None], [0, 1, 2] * 2
+    with pytest.raises(ValueError, match="give the list of classes that attack"):
+        OptimalRobustTreeClassifier(0.1, attacking_classes={0: [1]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"rho=0\.5: with blank or fill"):
+        OptimalRobustTreeClassifier(ThreatModel(0.1, blank="all"), rho=0.5).fit(X, y)
+
+
+def test_three_classes_are_proved():
+    X, y = load_iris(return_X_y=True)
+    model = OptimalRobustTreeClassifier(0.2).fit(X, y)
+    assert model.is_optimal_
+    assert adversarial_accuracy(model, X, y, 0.2) == pytest.approx(1.0 - model.loss_)
+    rival = RobustTreeClassifier(0.2, max_depth=2, refine="search", refine_price=0.0, random_state=0).fit(X, y)
+    assert adversarial_accuracy(rival, X, y, 0.2) <= 1.0 - model.loss_ + 1e-12
 
 
 @pytest.mark.parametrize("name", ["haberman", "blood-transfusion", "breast-w", "banknote-authentication"])
@@ -155,7 +258,7 @@ def test_bad_parameters(parameters, message):
 
 
 @parametrize_with_checks(
-    [OptimalRobustTreeClassifier(max_depth=1), OptimalRobustTreeClassifier(0.1)],
+    [OptimalRobustTreeClassifier(), OptimalRobustTreeClassifier(0.1)],
     expected_failed_checks=lambda estimator: (
         find_faulty_checks(estimator)
         | {"check_class_weight_classifiers": "a leaf of one class predicts it, however little it weighs"}

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from hardwood._kernels.compiling import working_time
 from hardwood.ensemble import TreeEnsemble
 from hardwood.estimators.fitted import FittedTree
+from hardwood.estimators.refusals import refuse_partial_hiding
 from hardwood.estimators.target import read_problem
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.tree import grow_tree
@@ -20,6 +21,7 @@ from hardwood.refinement.optimal_tree import Proof, prove_optimum
 from hardwood.refinement.refined import MAX_SWEEPS, improve
 from hardwood.refinement.rows import Rows
 from hardwood.rows.task import Task
+from hardwood.threat import Reach
 
 
 class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
@@ -36,8 +38,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     ----------
     threat : ThreatModel, number, str, list, dict or None, default=None
         What the attacker may do to each feature, in the units of the table; see :class:`ThreatModel` for every
-        spelling. Categories must stay as they are. Optimal is what is best against the box around a budget over
-        columns (`max_changes`, `radius`).
+        spelling. Optimal is what is best against the box around a budget over columns (`max_changes`, `radius`).
     attacking_classes : label, list of labels or None, default=None
         Which classes move. None: those of the threat model, which are all if it does not say.
     rho : float in [0, 1], default=1.0
@@ -49,7 +50,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
-        Which columns are categorical; each may have eight categories at most.
+        Which columns are categorical; each may have eight categories at most, missing values among them.
     progress : callable or None, default=None
         Called with (lower bound, loss of the best tree so far) as the search goes on.
 
@@ -65,7 +66,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         The difference of the two: 0 if the tree is proved to be the best.
     is_optimal_ : bool
         Whether it is.
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The class labels.
     threat_ : ThreatModel
         The threat model the tree is the best against.
@@ -119,7 +120,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         X : DataFrame (pandas, polars) or array-like of shape (n_samples, n_features)
             In the units the threat model speaks of; nothing has to be scaled.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Labels of two classes or more.
         sample_weight : array-like of shape (n_samples,) or None
             A weight of 2 counts as the row twice, a weight of 0 as no row.
 
@@ -133,6 +134,7 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         problem = read_problem(self, X, y, sample_weight)
         end = working_time() + limit
         reach = problem.threat.resolve(problem.schema, problem.classes)
+        self._check_attackers(reach, problem, rho)
         weight = problem.row_weight
         counts = weight > 0.0  # a class may weigh nothing
         rows = Rows(problem.X[counts], problem.class_index[counts].astype("int64"), weight[counts], reach, rho)
@@ -140,6 +142,15 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         progress = self._count_in(problem.weight_unit)
         proof = prove_optimum(rows, start, measure_loss(start, rows), max_depth, end, progress)
         return self._keep_proof(proof, problem, float(rows.weight.sum()))
+
+    def _check_attackers(self, reach: Reach, problem: Task, rho: float) -> None:
+        """Refuse attackers that the start of the search or its proof does not know."""
+        if reach.targets is not None:
+            raise ValueError(
+                f"attacking_classes={quote(problem.threat.attacking_classes)}: what each class wants to be taken for "
+                "is not known here; give the list of classes that attack"
+            )
+        refuse_partial_hiding(problem.threat, rho)
 
     def _count_in(self, weight_unit: float) -> Callable[[float, float], object] | None:
         """Return whom to tell of losses in a unit, who is told of the weights themselves."""
@@ -157,6 +168,12 @@ class OptimalRobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         settings = Settings(price=0.0, max_sweeps=MAX_SWEEPS, max_depth=self.max_depth, max_leaves=UNLIMITED)
         return improve(grow_tree(problem, rows.reach, options), rows, settings, 0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _keep_proof(self, proof: Proof, problem: Task, total: float) -> Self:
         self._keep(count_covers(proof.ensemble, problem.weight_unit), problem.threat)

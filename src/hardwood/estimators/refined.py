@@ -42,6 +42,9 @@ class Refinement:
         matrix, reach = np.ascontiguousarray(problem.X[:, columns]), reach.select(columns)
         unit, settings = problem.weight_unit, self.settings
         settings = settings._replace(price=settings.price / unit)
+        if options.monotonic is not None:
+            options = replace(options, monotonic=options.monotonic[columns])
+        settings = settings._replace(monotonic=options.monotonic)
         problem = replace(problem, X=matrix, schema=select_columns(problem.schema, columns))
         rows = rows._replace(matrix=matrix, reach=reach)
         start = grow_tree(problem, reach, options)

@@ -78,7 +78,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     monotonic_cst : array-like of int, dict or None, default=None
         For two classes, 1 for each feature with which the probability of the second class must not fall, -1 for those
         with which it must not rise, 0 for others, as in scikit-learn; or a dict of columns. Splits that would violate
-        it are passed over, and what one split orders stays in order below it. Missing values are in no order.
+        it are passed over, and what one split orders stays in order below it; so are the moves of refinement. Missing
+        values are in no order.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class.
     categorical_features : "from_dtype", list of names or indices, bool mask or None, default="from_dtype"
@@ -297,9 +298,8 @@ class RobustTreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
             return None
         if n_classes > 2:
             raise ValueError(f"monotonic_cst: for two classes only, and y has {n_classes}; leave it out")
-        for name, value, expected in (("attacker", self.attacker, "groot"), ("refine", self.refine, None)):
-            if value != expected:
-                raise ValueError(f"{name}={quote(value)}: with monotonic_cst, expected {quote(expected)}")
+        if self.attacker != "groot":
+            raise ValueError(f"attacker={quote(self.attacker)}: with monotonic_cst, expected 'groot'")
         return monotonic
 
     def _choose_bins(self, schema: Schema, n_rows: int, *, in_memory: bool) -> int | None:

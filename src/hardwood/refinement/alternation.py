@@ -15,6 +15,7 @@ import numpy as np
 from hardwood._kernels.refine.accounting import Stakes
 from hardwood._kernels.refine.codes import Samples
 from hardwood._kernels.refine.moves import MOVE, merge_equals
+from hardwood._kernels.refine.order import Order
 from hardwood._kernels.refine.reached import EPOCH, Lists
 from hardwood._kernels.refine.scanning import BLOCK, Histograms
 from hardwood._kernels.refine.sweeping import Limits, Workspace, accept, sweep
@@ -35,13 +36,14 @@ class Settings(NamedTuple):
     max_sweeps: int
     max_depth: int
     max_leaves: int
+    monotonic: np.ndarray | None = None  # int64 per feature: 1, 0 or -1
 
 
 def alternate(samples: Samples, tree: Tree, settings: Settings, generator: np.random.Generator) -> float:
     """Improve a tree until no node can be improved; return its loss with the price of its leaves."""
     tolerance = TOLERANCE * float(samples.weight.sum())
     limits = Limits(settings.price, tolerance, settings.max_depth, settings.max_leaves)
-    work = make_workspace(samples, tree)
+    work = make_workspace(samples, tree, settings.monotonic)
     has_categories = bool((samples.first_reach >= 0).any())
     count_all_wrong(samples, tree, work.stack, work.wrong)
     for number in range(settings.max_sweeps):
@@ -80,7 +82,7 @@ def find_lost(samples: Samples, tree: Tree) -> np.ndarray:
     return wrong > 0
 
 
-def make_workspace(samples: Samples, tree: Tree) -> Workspace:
+def make_workspace(samples: Samples, tree: Tree, monotonic: np.ndarray | None = None) -> Workspace:
     """Return room for the notes of the kernels."""
     n_samples, n_nodes, n_words = len(samples.weight), len(tree.nodes), samples.known.shape[1]
     n_cuts = int(np.diff(samples.first_cut).max()) + 2
@@ -114,6 +116,7 @@ def make_workspace(samples: Samples, tree: Tree) -> Workspace:
             side=np.empty(n_samples, dtype=np.uint8),
             ends=np.zeros(4),
         ),
+        order=_make_order(samples, n_nodes, monotonic),
         move=np.zeros(1, dtype=MOVE),
         move_set=np.zeros(n_words, dtype=np.uint64),
         words=np.empty(n_words, dtype=np.uint64),
@@ -121,4 +124,25 @@ def make_workspace(samples: Samples, tree: Tree) -> Workspace:
         base=np.empty(2),
         stack=np.empty(n_nodes + 2, dtype=np.int64),
         pending=np.empty(n_nodes + 2, dtype=np.int64),
+    )
+
+
+def _make_order(samples: Samples, n_nodes: int, monotonic: np.ndarray | None) -> Order:
+    """Return room for the boxes of leaves; none where no feature is monotone."""
+    direction = np.zeros(0, dtype=np.int64) if monotonic is None else monotonic.astype(np.int64)
+    n_words, size = samples.known.shape[1], 0 if monotonic is None else n_nodes // 2 + 3
+    shape = size, len(direction)
+    return Order(
+        direction=direction,
+        leaf=np.zeros(size, dtype=np.int64),
+        side=np.zeros(size, dtype=np.int8),
+        first=np.zeros(shape, dtype=np.int64),
+        last=np.zeros(shape, dtype=np.int64),
+        takes_missing=np.zeros(shape, dtype=np.bool_),
+        categories=np.zeros((*shape, n_words), dtype=np.uint64),
+        left_set=np.zeros(n_words, dtype=np.uint64),
+        entry=np.zeros(size, dtype=np.int64),
+        part=np.zeros(size, dtype=np.int8),
+        label=np.zeros(size, dtype=np.int64),
+        tried=np.full(3, -1, dtype=np.int64),
     )

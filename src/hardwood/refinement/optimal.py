@@ -19,6 +19,7 @@ import numpy as np
 
 from hardwood._kernels.compiling import working_time
 from hardwood._kernels.refine import optimal as kernels
+from hardwood.refinement.optimal_columns import Link
 
 
 class Split(NamedTuple):
@@ -73,11 +74,33 @@ class Samples(NamedTuple):
     n_cuts: np.ndarray
     class_index: np.ndarray
     weight: np.ndarray
+    n_classes: int = 2
+    link: Link | None = None  # what the codes are made of, where that depends on tests above
 
     def select(self, rows: np.ndarray) -> "Samples":
         """Return some of the rows."""
         low, high = (np.ascontiguousarray(codes[:, rows]) for codes in (self.low, self.high))
-        return Samples(low, high, self.n_cuts, self.class_index[rows], self.weight[rows])
+        link = None if self.link is None else self.link.select(rows)
+        return Samples(low, high, self.n_cuts, self.class_index[rows], self.weight[rows], self.n_classes, link)
+
+    def enter(self, feature: int, cut: int, *, is_left: bool) -> "Samples":
+        """Return the rows as they are on one side of a cut; those that cannot get there mean nothing then."""
+        if self.link is None or self.link.columns[feature].feature not in self.link.choices:
+            return self
+        low, high, link = self.link.enter(self.low, self.high, feature, cut, is_left=is_left)
+        return self._replace(low=low, high=high, link=link)
+
+    def encode(self) -> kernels.Codes:
+        """Return the rows as kernels take them."""
+        size = int(self.n_cuts.max(initial=0)) + 1
+        change = np.empty((len(self.low), size))
+        for feature, codes in enumerate(zip(self.low, self.high, strict=True)):
+            change[feature] = sum(np.bincount(code, self.weight, minlength=size) for code in codes)
+        if self.link is not None:
+            for k, column in enumerate(self.link.columns):
+                if column.feature in self.link.choices:
+                    change[k] += self.link.choices[column.feature].measure_change(self.weight, size)
+        return kernels.Codes(self.low, self.high, self.n_cuts, change, self.class_index, self.weight)
 
     def goes(self, feature: int, cut: int) -> tuple[np.ndarray, np.ndarray]:
         """Say of each row whether it can be moved to the left of a cut, and whether to the right."""
@@ -87,8 +110,13 @@ class Samples(NamedTuple):
         """Say of each row whether a tree loses it."""
         if not isinstance(tree, Split):
             return self.class_index != tree
-        left, right = self.goes(tree.feature, tree.cut)
-        return (left & self.find_lost(tree.left)) | (right & self.find_lost(tree.right))
+        lost = np.zeros(len(self.weight), dtype=bool)
+        for goes, below, is_left in zip(
+            self.goes(tree.feature, tree.cut), (tree.left, tree.right), (True, False), strict=True
+        ):
+            rows = np.flatnonzero(goes)
+            lost[rows] |= self.enter(tree.feature, tree.cut, is_left=is_left).select(rows).find_lost(below)
+        return lost
 
 
 def find_optimum(
@@ -123,15 +151,12 @@ class _RootSearch:
         self.samples, self.depth, self.end = samples, depth, end
         self.tree: Split | int | None = None
         self.upper = limit
-        n_features, n_rows = samples.low.shape
-        size = int(samples.n_cuts.max(initial=0)) + 1
-        change = np.empty((n_features, size))
-        for feature, codes in enumerate(zip(samples.low, samples.high, strict=True)):
-            change[feature] = sum(np.bincount(code, samples.weight, minlength=size) for code in codes)
-        self._codes = kernels.Codes(change=change, **samples._asdict())
-        self._change = change.cumsum(axis=1)
+        n_rows = samples.low.shape[1]
+        self._codes = samples.encode()
+        self._change = self._codes.change.cumsum(axis=1)
         lists = [np.empty(n_rows, dtype=np.int64) for _ in range(5)]
-        self._scratch = kernels.Scratch._make([*lists, np.empty((4, size))])
+        size = self._change.shape[1]
+        self._scratch = kernels.Scratch._make([*lists, np.empty((4, size)), np.empty((2, samples.n_classes))])
         self._rows = np.arange(n_rows)
         self._numbers = count()  # intervals of equal bounds are looked at in the order in which they came up
         self._intervals: list[tuple[float, int, Interval]] = []
@@ -171,11 +196,14 @@ class _RootSearch:
         heapq.heappush(self._intervals, (float(interval.bounds.min()), next(self._numbers), interval))
 
     def _try_leaf_and_stump(self) -> None:
-        ones = float(self.samples.weight[self.samples.class_index == 1].sum())
-        zeros = float(self.samples.weight.sum()) - ones
-        self._note(min(zeros, ones), int(ones > zeros))
+        total = float(self.samples.weight.sum())
+        kept = [float(self.samples.weight[self.samples.class_index == k].sum()) for k in range(self.samples.n_classes)]
+        if self.samples.n_classes == 2:  # rounding must not decide between two
+            kept[0] = total - kept[1]
+        best = int(np.argmax(kept))
+        self._note(kept[1 - best] if len(kept) == 2 else total - kept[best], best)
         if self.depth:
-            choice = np.empty(3, dtype=np.int64)
+            choice = np.empty(4, dtype=np.int64)
             self._stump_loss = kernels.fit_stump(self._codes, self._rows, self._scratch, choice)
             self._note(self._stump_loss, _read_stump(choice))
 
@@ -205,12 +233,16 @@ class _RootSearch:
 
     def _settle(self, feature: int, cut: int) -> float:
         """Return the least loss of two stumps below a root, or a bound where that is no better than what is known."""
-        left_choice, choice, spare = (np.empty(size, dtype=np.int64) for size in (3, 6, 3))
-        value, _ = kernels.fit_root(
-            self._codes, feature, cut, self._rows, self.upper, self._scratch, left_choice, choice, spare
+        left_choice, choice, spare = (np.empty(size, dtype=np.int64) for size in (4, 8, 4))
+        sides = []
+        for is_left in (True, False):
+            there = self.samples.enter(feature, cut, is_left=is_left)
+            sides.append(self._codes if there is self.samples else there.encode())
+        value = kernels.fit_root(
+            self._codes, *sides, feature, cut, self._rows, self.upper, self._scratch, left_choice, choice, spare
         )
         if value < self.upper:
-            self._note(value, Split(feature, cut, _read_stump(choice[:3]), _read_stump(choice[3:])))
+            self._note(value, Split(feature, cut, _read_stump(choice[:4]), _read_stump(choice[4:])))
         return value
 
     def _bound(self, feature: int, cut: int) -> float:
@@ -219,22 +251,26 @@ class _RootSearch:
         Where no row can go either way, the bound is the least loss.
         """
         left, right = self.samples.goes(feature, cut)
+        on_left, on_right = (self.samples.enter(feature, cut, is_left=is_left) for is_left in (True, False))
         bound = 0.0
-        for first, second, is_swapped in ((left, right, False), (right, left, True)):
+        for first, second, one, another, is_swapped in (
+            (left, right, on_left, on_right, False),
+            (right, left, on_right, on_left, True),
+        ):
             own = np.flatnonzero(second & ~first)
-            rest = _search_below(self.samples.select(own), self.depth - 1, self.upper, self.end)
+            rest = _search_below(another.select(own), self.depth - 1, self.upper, self.end)
             if rest.lower >= self.upper:
                 return rest.lower
             rows = np.flatnonzero(first)
-            found = _search_below(self.samples.select(rows), self.depth - 1, self.upper - rest.lower, self.end)
+            found = _search_below(one.select(rows), self.depth - 1, self.upper - rest.lower, self.end)
             bound = max(bound, found.lower + rest.lower)
             if bound >= self.upper:
                 return bound
             if found.tree is not None:
                 lost = np.zeros(len(left), dtype=bool)
-                lost[rows] = self.samples.select(rows).find_lost(found.tree)
+                lost[rows] = one.select(rows).find_lost(found.tree)
                 other = np.flatnonzero(second & ~lost)
-                best = _search_below(self.samples.select(other), self.depth - 1, self.upper - found.loss, self.end)
+                best = _search_below(another.select(other), self.depth - 1, self.upper - found.loss, self.end)
                 if best.tree is not None:
                     below = (best.tree, found.tree) if is_swapped else (found.tree, best.tree)
                     self._note(found.loss + best.loss, Split(feature, cut, *below))
@@ -244,5 +280,5 @@ class _RootSearch:
 
 
 def _read_stump(choice: np.ndarray) -> Split | int:
-    feature, cut, class_index = choice.tolist()
-    return class_index if feature < 0 else Split(feature, cut, class_index, 1 - class_index)
+    feature, cut, left, right = choice.tolist()
+    return left if feature < 0 else Split(feature, cut, left, right)

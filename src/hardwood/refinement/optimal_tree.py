@@ -1,35 +1,25 @@
 """From rows to the tree of least adversarial error: what the search over cuts is given, and what comes of it."""
 
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
 
+from hardwood._kernels.refine.codes import MISSING, NUMBER
+from hardwood._kernels.refine.codes import Samples as RowCodes
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.building import LeftSets, Nodes, assemble
 from hardwood.quoting import quote
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.optimal import Samples, Split, find_optimum
-from hardwood.refinement.rows import Rows, find_grid, make_samples
+from hardwood.refinement.optimal_columns import Categories, Choices, Column, Link, Numbers
+from hardwood.refinement.rows import Rows, find_gaps, find_grid, make_samples, unpack
 from hardwood.refinement.working_tree import describe_outputs
 from hardwood.table import Schema
 
 # Every partition of the categories of a column is a column of one cut: 127 of them for eight categories.
 MOST_CATEGORIES = 8
-
-
-class Column(NamedTuple):
-    """What the cuts of one feature of the samples stand for: thresholds, or a single set of categories that go left."""
-
-    feature: int
-    threshold: np.ndarray
-    left_set: np.ndarray | None
-
-    @property
-    def n_cuts(self) -> int:
-        """How many cuts there are."""
-        return len(self.threshold) if self.left_set is None else 1
 
 
 class Proof(NamedTuple):
@@ -57,65 +47,75 @@ def prove_optimum(
     if found.tree is None:
         return Proof(start, loss, found.lower)
     ensemble = build_tree(found.tree, columns, start.schema, start.labels)
-    return Proof(fill_values(ensemble, ensemble.node_class, rows), found.loss, found.lower)
+    filled = fill_values(ensemble, ensemble.node_class, rows, learned=find_gaps(rows))
+    return Proof(filled, found.loss, found.lower)
 
 
 def encode_samples(rows: Rows, schema: Schema) -> tuple[Samples, list[Column]]:
     """Return the rows in terms of cuts, and what the cuts stand for."""
     grid = find_grid(rows)
     codes = make_samples(rows, grid)
-    columns, ends = [], []
+    columns: list[Column] = []
+    choices: dict[int, Choices] = {}
+    firsts = [*grid.first_reach[grid.first_reach >= 0].tolist(), len(grid.reach)]
+    n_codes = {j: (last - first) // 2 for j, (first, last) in zip(schema.categorical, pairwise(firsts), strict=True)}
     for feature, labels in enumerate(schema.categories):
-        if labels is None:
-            thresholds = grid.cut[grid.first_cut[feature] : grid.first_cut[feature + 1]]
+        thresholds = grid.cut[grid.first_cut[feature] : grid.first_cut[feature + 1]]
+        if labels is not None:
+            sets = grid.reach[grid.first_reach[feature] + codes.low[feature].astype(np.intp)]
+            found = Categories(unpack(sets, n_codes[feature]))
+            own = codes.low[feature] % n_codes[feature]
+            columns += _list_partitions(found, own, codes.weight, schema, feature)
+            choices[feature] = found
+        elif grid.can_miss[feature]:
+            choices[feature] = _read_numbers(codes, feature)
             columns.append(Column(feature, thresholds, None))
-            ends.append((codes.low[feature], codes.high[feature]))
-            continue
-        _refuse_what_moves(rows, schema, feature)
-        category = codes.low[feature] % (len(labels) + 1)
-        for left_set in _list_partitions(category, codes.weight, schema, feature):
-            goes_right = (~left_set[category]).astype(np.uint16)
-            columns.append(Column(feature, np.empty(0), left_set))
-            ends.append((goes_right, goes_right))  # left of cut 0, or right of it
-    low, high = (np.stack(codes) for codes in zip(*ends, strict=True))
+            columns.append(Column(feature, thresholds[:-1], None, missing_left=True))
+        else:
+            columns.append(Column(feature, thresholds, None))
+    ends = [
+        choices[column.feature].encode(column)
+        if column.feature in choices
+        else (codes.low[column.feature], codes.high[column.feature])
+        for column in columns
+    ]
+    low, high = (np.stack(codes_of_end) for codes_of_end in zip(*ends, strict=True))
     n_cuts = np.array([column.n_cuts for column in columns], dtype=np.int64)
-    return Samples(low, high, n_cuts, codes.label, codes.weight), columns
+    changing = {feature: found for feature, found in choices.items() if found.can_change()}
+    link = Link(columns, changing) if changing else None
+    n_classes = max(2, int(codes.label.max()) + 1)
+    return Samples(low, high, n_cuts, codes.label, codes.weight, n_classes, link), columns
 
 
-def _refuse_what_moves(rows: Rows, schema: Schema, feature: int) -> None:
-    """Refuse categories that can be changed: two splits on one feature would have to be looked at together."""
-    allowed = rows.reach.categories[feature]
-    assert allowed is not None
-    if rows.rho > 0.0 and rows.reach.attacks.any() and (allowed & ~np.eye(len(allowed), dtype=bool)).any():
-        raise ValueError(
-            f"threat: it lets categories of column {quote(schema.key(feature))} change; "
-            "OptimalRobustTreeClassifier takes categories that stay as they are. Leave the column out, or use "
-            "RobustTreeClassifier(refine='search')"
-        )
+def _read_numbers(codes: RowCodes, feature: int) -> Numbers:
+    """Return what rows can become in a feature of numbers that may be missing."""
+    state = codes.state[feature]
+    return Numbers(codes.low[feature], codes.high[feature], state & NUMBER > 0, state & MISSING > 0)
 
 
-def _list_partitions(category: np.ndarray, weight: np.ndarray, schema: Schema, feature: int) -> list[np.ndarray]:
-    """List the ways to divide the categories that are there, as sets that go left; the last one goes right.
+def _list_partitions(
+    choices: Categories, own: np.ndarray, weight: np.ndarray, schema: Schema, feature: int
+) -> list[Column]:
+    """List the ways to divide the categories that can be there, as sets that go left; the last one goes right.
 
-    Categories that no row has go where more rows go.
+    Categories that no row can have go where more rows go.
     """
-    labels = schema.categories[feature]
-    assert labels is not None
-    total = np.bincount(category, weight, minlength=len(labels) + 1)
-    present = np.flatnonzero(np.bincount(category, minlength=len(labels) + 1))
+    n_codes = choices.codes.shape[1]
+    total = np.bincount(own, weight, minlength=n_codes)
+    present = np.flatnonzero(choices.codes.any(axis=0))
     if len(present) > MOST_CATEGORIES:
         raise ValueError(
             f"X: column {quote(schema.key(feature))} has {len(present)} categories; OptimalRobustTreeClassifier "
             f"tries all partitions and takes {MOST_CATEGORIES} at most. Leave the column out, or merge categories"
         )
-    partitions = []
-    for sides in product([False, True], repeat=len(present) - 1):
+    columns = []
+    for sides in product([False, True], repeat=max(0, len(present) - 1)):
         if any(sides):
             goes_left = np.array([*sides, False])
-            left_set = np.full(len(labels) + 1, total[present[goes_left]].sum() > 0.5 * total.sum())
+            left_set = np.full(n_codes, total[present[goes_left]].sum() > 0.5 * total.sum())
             left_set[present] = goes_left
-            partitions.append(left_set)
-    return partitions
+            columns.append(Column(feature, np.empty(0), left_set))
+    return columns
 
 
 def build_tree(tree: Split | int, columns: list[Column], schema: Schema, classes: np.ndarray) -> TreeEnsemble:
@@ -129,9 +129,9 @@ def build_tree(tree: Split | int, columns: list[Column], schema: Schema, classes
             continue
         children.append((len(nodes), len(nodes) + 1))
         nodes += [node.left, node.right]
-        left_set = columns[node.feature].left_set
-        if left_set is not None:
-            left_sets.append(LeftSets(np.array([number]), left_set[None]))
+        left_set, labels = columns[node.feature].left_set, schema.categories[columns[node.feature].feature]
+        if left_set is not None and labels is not None:
+            left_sets.append(LeftSets(np.array([number]), left_set[None, : len(labels) + 1]))
     splits = [columns[node.feature] if isinstance(node, Split) else None for node in nodes]
     described = Nodes(
         size=np.array([len(nodes)]),
@@ -141,9 +141,17 @@ def build_tree(tree: Split | int, columns: list[Column], schema: Schema, classes
         right=np.array([right for _, right in children]),
         value=np.eye(len(classes))[[0 if isinstance(node, Split) else node for node in nodes]],
         cover=np.zeros(len(nodes)),
-        missing_left=np.zeros(len(nodes), dtype=bool),
+        missing_left=np.array([column is not None and _takes_missing_left(column, schema) for column in splits]),
     )
     return assemble(described, schema, left_sets, **describe_outputs(classes))
+
+
+def _takes_missing_left(column: Column, schema: Schema) -> bool:
+    """Say whether missing values go left; a missing category is the one after those of the schema."""
+    labels = schema.categories[column.feature]
+    if column.left_set is None or labels is None:
+        return column.missing_left
+    return len(column.left_set) > len(labels) + 1 and bool(column.left_set[-1])
 
 
 def _read_threshold(node: Split | int, columns: list[Column]) -> float:

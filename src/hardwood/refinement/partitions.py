@@ -8,7 +8,7 @@ from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.codes import Samples
 from hardwood._kernels.refine.moves import SPLIT
 from hardwood._kernels.refine.partitioning import weigh_kinds
-from hardwood._kernels.refine.sweeping import Limits, Workspace, gather_pair
+from hardwood._kernels.refine.sweeping import Limits, Workspace, gather_pair, keeps_order
 from hardwood._kernels.refine.tree import Tree
 from hardwood.refinement.minimum_cut import Groups, choose_labels
 from hardwood.refinement.rows import pack, unpack
@@ -52,11 +52,19 @@ def _offer_pair(
         if goes_left is None:
             continue
         loss = always + sets.weigh(lost, goes_left)
-        if loss < least:
+        if loss < least and _keeps_order(samples, tree, feature, goes_left, work):
             move["loss"], move["width"], move["kind"] = loss, 0.0, SPLIT
             move["feature"], move["cut"], move["is_swapped"] = feature, 0, False
             move["label"], move["right_label"] = labels
             work.move_set[:] = pack(goes_left[None], len(work.move_set))[0]
+
+
+def _keeps_order(samples: Samples, tree: Tree, feature: int, goes_left: np.ndarray, work: Workspace) -> bool:
+    """Whether monotone features stay so."""
+    if not len(work.order.direction):
+        return True
+    work.order.left_set[:] = pack(goes_left[None], len(work.move_set))[0]
+    return bool(keeps_order(samples, tree, feature, work))
 
 
 class _Sets:

@@ -10,6 +10,7 @@ from hardwood.reals import LARGEST, check_count, check_number
 from hardwood.refinement.alternation import Settings, alternate
 from hardwood.refinement.door import check_seed, hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values
+from hardwood.refinement.monotone import order_values
 from hardwood.refinement.rows import Rows, find_grid, make_samples, order_columns, select_columns
 from hardwood.refinement.working_tree import find_capacity, find_learned, harvest, plant
 
@@ -65,7 +66,8 @@ def refine(
     -------
     estimator or TreeEnsemble
         For a fitted RobustTreeClassifier or TreantClassifier a fitted copy of it with the new tree; for anything else
-        the new tree as a TreeEnsemble, which predicts as well. The model itself is not changed.
+        the new tree as a TreeEnsemble, which predicts as well. The model itself is not changed. What a
+        RobustTreeClassifier was told of monotone features holds for the new tree.
 
     Notes
     -----
@@ -95,11 +97,13 @@ def refine(
     """
     training = read_training(model, X, y, threat, rho, sample_weight, targets=True)
     ensemble, rows = training.ensemble, training.rows
+    read_monotonic = getattr(model, "_read_monotonic", None)  # estimators of ours that may have been told of some
     settings = Settings(
         price=check_number("price", price, 0.0, LARGEST) / training.weight_unit,
         max_sweeps=check_count("max_sweeps", max_sweeps, 0),
         max_depth=ensemble.max_depth if max_depth is None else check_count("max_depth", max_depth, 0),
         max_leaves=UNLIMITED,
+        monotonic=None if read_monotonic is None else read_monotonic(ensemble.schema, len(ensemble.labels)),
     )
     refined = improve(ensemble, rows, settings, check_seed(random_state))
     return hand_back(model, refined, training.weight_unit)
@@ -109,6 +113,8 @@ def improve(ensemble: TreeEnsemble, rows: Rows, settings: Settings, seed: int) -
     """Return the tree that alternating optimisation makes of a tree, whatever the order of the columns."""
     columns = order_columns(rows)
     ordered = rows._replace(matrix=np.ascontiguousarray(rows.matrix[:, columns]), reach=rows.reach.select(columns))
+    if settings.monotonic is not None:
+        settings = settings._replace(monotonic=settings.monotonic[columns])
     refined = improve_ordered(order_features(ensemble, columns), ordered, settings, seed)
     return order_features(refined, np.argsort(columns))
 
@@ -119,7 +125,13 @@ def improve_ordered(start: TreeEnsemble, rows: Rows, settings: Settings, seed: i
     tree = plant(start, samples, find_capacity(start, len(samples.weight), settings.max_depth))
     alternate(samples, tree, settings, np.random.default_rng(seed))
     refined = harvest(tree, samples, start.schema, start.labels)
-    return fill_values(refined, refined.node_class, rows, learned=find_learned(samples, start.schema))
+    return finish(refined, rows, find_learned(samples, start.schema), settings)
+
+
+def finish(refined: TreeEnsemble, rows: Rows, learned: np.ndarray, settings: Settings) -> TreeEnsemble:
+    """Return a refined tree whose leaves say class shares; `learned` as for `fill_values`."""
+    filled = fill_values(refined, refined.node_class, rows, learned=learned)
+    return filled if settings.monotonic is None else order_values(filled, settings.monotonic, learned)
 
 
 def order_features(ensemble: TreeEnsemble, columns: np.ndarray) -> TreeEnsemble:

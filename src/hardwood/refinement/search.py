@@ -20,7 +20,7 @@ from hardwood._kernels.refine.tree import FREE, N_LEAVES, Tree
 from hardwood.ensemble import TreeEnsemble
 from hardwood.progress import Progress
 from hardwood.refinement.alternation import Settings, alternate, find_lost
-from hardwood.refinement.leaf_values import fill_values
+from hardwood.refinement.refined import finish
 from hardwood.refinement.rows import Rows, divide, find_grid, make_samples, take_samples
 from hardwood.refinement.search_report import Candidate, SearchReport
 from hardwood.refinement.working_tree import count_leaves, find_capacity, find_learned, harvest, plant
@@ -261,4 +261,4 @@ class _Problem:
         """Return a tree that was found as a TreeEnsemble."""
         samples = self.samples["none"]
         refined, learned = harvest(tree, samples, self.schema, self.classes), find_learned(samples, self.schema)
-        return fill_values(refined, refined.node_class, self.rows, learned=learned)
+        return finish(refined, self.rows, learned, self.settings)

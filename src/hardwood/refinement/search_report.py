@@ -9,9 +9,9 @@ class Candidate(NamedTuple):
 
     Losses are shares of the training weight. `training_loss` is the exact adversarial loss on all training rows.
     `out_of_bag_loss` is that of the tree before it was refined on all rows, measured on the rows that the start was
-    grown without; NaN for a tree that saw all rows from the start. Of tables with more than 10,000 rows, only the start
-    on all rows and the two best others are refined on all of them, with one smoothing; the others were refined on the
-    rows that they were grown on, and the rest of their figures is of all rows.
+    grown without; NaN for a tree that saw all rows from the start. Of tables with more than 10,000 rows, only the
+    start on all rows and the two best others are refined on all of them, with one smoothing; the others were refined on
+    the rows that they were grown on, and the rest of their figures is of all rows.
     """
 
     start: str  # "all rows", "bootstrap 1", ..., "constant"

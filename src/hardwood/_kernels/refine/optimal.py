@@ -1,12 +1,15 @@
 """The least adversarial error of trees of depth one and two, by exhaustion with bounds.
 
 A row is an interval of cuts on every feature: it can be moved to the left of cut ``k`` iff ``low <= k``, and to the
-right iff ``k < high``. A tree loses a row iff the row can be moved into a leaf of the other class. Below a root cut,
+right iff ``k < high``. A tree loses a row iff the row can be moved into a leaf of another class. Below a root cut,
 some rows can only be sent left, some only right, and some either way. The third kind is what makes the two subtrees
 depend on each other: the row counts once, however many subtrees lose it.
 
-Rows are listed by number in ``rows[:n_rows]``. Losses are sums of weights. A stump is written down as three numbers:
-its feature (-1: it is a leaf), its cut, and the class index of its left side (of the leaf).
+Rows are listed by number in ``rows[:n_rows]``. Losses are sums of weights. A stump is written down as four numbers:
+its feature (-1: it is a leaf), its cut, and the class indices of its left side (of the leaf) and of its right one. Two
+classes are tried at a time: the rows of all others are lost.
+
+What can still become of a row below the root may depend on the side that it was sent to: each side has its own codes.
 """
 
 from typing import NamedTuple
@@ -36,75 +39,103 @@ class Scratch(NamedTuple):
     only_right: np.ndarray
     rest: np.ndarray  # rows that the left subtree leaves to the right one
     steps: np.ndarray  # float64 (4, cuts + 1): how losses change from cut to cut
+    by_class: np.ndarray  # float64 (2, class): the weights of some rows
 
 
 @inner
-def _sum_classes(codes, rows, n_rows):
-    """The weights of the first and of the second class."""
-    zeros, ones = 0.0, 0.0
+def _sum_classes(codes, rows, n_rows, by_class):
+    """Fill in the weights of the classes; return their sum."""
+    by_class[:] = 0.0
     for at in range(n_rows):
-        row = rows[at]
-        if codes.class_index[row] == 1:
-            ones += codes.weight[row]
-        else:
-            zeros += codes.weight[row]
-    return zeros, ones
+        by_class[codes.class_index[rows[at]]] += codes.weight[rows[at]]
+    total = 0.0
+    for label in range(by_class.shape[0]):
+        total += by_class[label]
+    return total
 
 
 @inner
-def _find_steps(codes, feature, rows, n_rows, rising, falling):
-    """How the loss of both labellings of a cut changes from the cut before.
+def _sum_others(by_class, first, second):
+    """The weight of all classes but two, which may be the same."""
+    total = 0.0
+    for label in range(by_class.shape[0]):
+        if label != first and label != second:
+            total += by_class[label]
+    return total
 
-    `rising` is for labels 0 on the left and 1 on the right, which lose rows of class 1 that can go left and rows of
-    class 0 that can go right; `falling` for the labels swapped.
+
+@inner
+def _find_steps(codes, feature, rows, n_rows, labels, rising, falling):
+    """How the loss of two labellings of a cut changes from the cut before.
+
+    `rising` is for the first of two labels on the left and the second on the right, which lose rows of the second
+    class that can go left and rows of the first that can go right; `falling` for the labels swapped.
     """
     for cut in range(codes.n_cuts[feature] + 1):
         rising[cut] = falling[cut] = 0.0
     for at in range(n_rows):
         row = rows[at]
         weight, low, high = codes.weight[row], codes.low[feature, row], codes.high[feature, row]
-        if codes.class_index[row] == 1:
+        if codes.class_index[row] == labels[1]:
             rising[low] += weight
             falling[high] -= weight
-        else:
+        elif codes.class_index[row] == labels[0]:
             rising[high] -= weight
             falling[low] += weight
 
 
 @inner
-def _find_stump(codes, rows, n_rows, rising, falling, choice):
+def _note_stump(choice, feature, cut, left, right):
+    choice[0] = feature
+    choice[1] = cut
+    choice[2] = left
+    choice[3] = right
+
+
+@inner
+def _find_stump(codes, rows, n_rows, rising, falling, by_class, choice):
     """The least loss of a tree of one split, or of none, on some rows.
 
     `choice` is filled with the stump.
     """
-    zeros, ones = _sum_classes(codes, rows, n_rows)
-    best = min(zeros, ones)
-    choice[0], choice[1], choice[2] = -1, 0, 0 if ones <= zeros else 1
-    for feature in range(codes.low.shape[0]):
-        if best == 0.0:
-            break
-        _find_steps(codes, feature, rows, n_rows, rising, falling)
-        loss_rising, loss_falling = zeros, ones
-        for cut in range(codes.n_cuts[feature]):
-            loss_rising += rising[cut]
-            loss_falling += falling[cut]
-            if loss_rising < best:
-                best = loss_rising
-                choice[0], choice[1], choice[2] = feature, cut, 0
-            if loss_falling < best:
-                best = loss_falling
-                choice[0], choice[1], choice[2] = feature, cut, 1
+    _sum_classes(codes, rows, n_rows, by_class)
+    n_classes = by_class.shape[0]
+    best = np.inf
+    for label in range(n_classes):
+        loss = _sum_others(by_class, label, label)
+        if loss < best:
+            best = loss
+            _note_stump(choice, -1, 0, label, label)
+    for first in range(n_classes):
+        for second in range(first + 1, n_classes):
+            others = _sum_others(by_class, first, second)
+            if others >= best:
+                continue
+            for feature in range(codes.low.shape[0]):
+                if best == 0.0:
+                    break
+                _find_steps(codes, feature, rows, n_rows, (first, second), rising, falling)
+                loss_rising, loss_falling = others + by_class[first], others + by_class[second]
+                for cut in range(codes.n_cuts[feature]):
+                    loss_rising += rising[cut]
+                    loss_falling += falling[cut]
+                    if loss_rising < best:
+                        best = loss_rising
+                        _note_stump(choice, feature, cut, first, second)
+                    if loss_falling < best:
+                        best = loss_falling
+                        _note_stump(choice, feature, cut, second, first)
     return best
 
 
 @inner
-def _is_lost(codes, row, feature, cut, left_class):
+def _is_lost(codes, row, stump):
     """Whether a stump loses a row."""
+    feature, cut, label = stump[0], stump[1], codes.class_index[row]
     if feature < 0:
-        return codes.class_index[row] != left_class
-    if codes.class_index[row] != left_class:
-        return codes.low[feature, row] <= cut
-    return cut < codes.high[feature, row]
+        return label != stump[2]
+    gets_left, gets_right = codes.low[feature, row] <= cut, cut < codes.high[feature, row]
+    return (gets_left and label != stump[2]) or (gets_right and label != stump[3])
 
 
 @inner
@@ -130,7 +161,7 @@ def _divide(codes, feature, cut, rows, n_rows, scratch):
 
 
 @inner
-def _finish_right(codes, root_feature, root_cut, n_left, n_only_right, left_stump, scratch, choice):
+def _finish_right(sides, codes, root_feature, root_cut, n_left, n_only_right, left_stump, scratch, choice):
     """The least loss of the right stump on the rows that a left stump has not lost already."""
     n_rest = 0
     for at in range(n_only_right):
@@ -139,77 +170,88 @@ def _finish_right(codes, root_feature, root_cut, n_left, n_only_right, left_stum
     for at in range(n_left):
         row = scratch.left[at]
         goes_right = root_cut < codes.high[root_feature, row]
-        if goes_right and not _is_lost(codes, row, left_stump[0], left_stump[1], left_stump[2]):
+        if goes_right and not _is_lost(sides[0], row, left_stump):
             scratch.rest[n_rest] = row
             n_rest += 1
-    return _find_stump(codes, scratch.rest, n_rest, scratch.steps[2], scratch.steps[3], choice)
+    steps = scratch.steps[2], scratch.steps[3]
+    return _find_stump(sides[1], scratch.rest, n_rest, steps[0], steps[1], scratch.by_class[1], choice)
 
 
 @inner
-def _evaluate_root(codes, root_feature, root_cut, rows, n_rows, upper, scratch, left_choice, choice, spare):
+def _evaluate_root(codes, sides, root_feature, root_cut, rows, n_rows, upper, scratch, left_choice, choice, spare):
     """The least loss of two stumps below a root cut, if that is less than `upper`; otherwise a lower bound, >= upper.
 
     Rows that can go either way are given to one side, then to the other: two lower bounds. If neither reaches `upper`,
     every left stump is completed by the best right stump for it. A left stump whose own loss, and the least of the rows
     that only the right side has, reach `upper` needs no completion. Nor do the next cuts after a stump that was
     completed, as long as fewer rows change sides than it is above `upper`.
-    `choice` is filled with the left stump and the right one. Also returns how many stumps were fitted.
+    `choice` is filled with the left stump and the right one.
     """
     n_left, n_right, n_only_left, n_only_right = _divide(codes, root_feature, root_cut, rows, n_rows, scratch)
+    left, right, by_class = sides[0], sides[1], scratch.by_class[1]
     first, second = scratch.steps[2], scratch.steps[3]
-    least_right = _find_stump(codes, scratch.only_right, n_only_right, first, second, spare)
-    bound = least_right + _find_stump(codes, scratch.left, n_left, first, second, spare)
+    least_right = _find_stump(right, scratch.only_right, n_only_right, first, second, by_class, spare)
+    bound = least_right + _find_stump(left, scratch.left, n_left, first, second, by_class, spare)
     if bound >= upper:
-        return bound, 2
-    least_left = _find_stump(codes, scratch.only_left, n_only_left, first, second, spare)
-    bound = max(bound, least_left + _find_stump(codes, scratch.right, n_right, first, second, spare))
+        return bound
+    least_left = _find_stump(left, scratch.only_left, n_only_left, first, second, by_class, spare)
+    bound = max(bound, least_left + _find_stump(right, scratch.right, n_right, first, second, by_class, spare))
     if bound >= upper:
-        return bound, 4
-    n_stumps = 4
+        return bound
     best, floor = upper, np.inf
-    zeros, ones = _sum_classes(codes, scratch.left, n_left)
-    for feature in range(-1, codes.low.shape[0]):
-        n_cuts = 1 if feature < 0 else codes.n_cuts[feature]
-        if feature >= 0:
-            _find_steps(codes, feature, scratch.left, n_left, scratch.steps[0], scratch.steps[1])
-        for label in range(2):
-            loss = zeros if (label == 0) == (feature >= 0) else ones
-            slack = -1.0
-            for cut in range(n_cuts):
+    own = scratch.by_class[0]
+    _sum_classes(left, scratch.left, n_left, own)
+    n_classes = own.shape[0]
+    for feature in range(-1, left.low.shape[0]):
+        for one in range(n_classes):
+            for other in range(one if feature < 0 else one + 1, one + 1 if feature < 0 else n_classes):
+                others = _sum_others(own, one, other)
+                if n_classes > 2 and others + least_right >= best:
+                    floor = min(floor, others + least_right)
+                    continue
                 if feature >= 0:
-                    loss += scratch.steps[label, cut]
-                    slack -= codes.change[feature, cut]
-                if loss + least_right >= best:
-                    floor = min(floor, loss + least_right)
-                    continue
-                if slack >= 0.0:
-                    floor = min(floor, best + slack)
-                    continue
-                left_choice[0], left_choice[1], left_choice[2] = feature, cut, label
-                total = loss + _finish_right(
-                    codes, root_feature, root_cut, n_left, n_only_right, left_choice, scratch, spare
-                )
-                n_stumps += 1
-                if total < best:
-                    best = total
-                    for k in range(3):
-                        choice[k], choice[3 + k] = left_choice[k], spare[k]
-                floor = min(floor, total)
-                slack = total - best
-    if best < upper:
-        return best, n_stumps
-    return max(bound, floor), n_stumps
+                    steps = scratch.steps[0], scratch.steps[1]
+                    _find_steps(left, feature, scratch.left, n_left, (one, other), steps[0], steps[1])
+                for is_falling in range(1 if feature < 0 else 2):
+                    loss = others
+                    if feature >= 0:
+                        loss += own[other] if is_falling else own[one]
+                    slack = -1.0
+                    for cut in range(1 if feature < 0 else left.n_cuts[feature]):
+                        if feature >= 0:
+                            loss += scratch.steps[is_falling, cut]
+                            slack -= left.change[feature, cut]
+                        if loss + least_right >= best:
+                            floor = min(floor, loss + least_right)
+                            continue
+                        if slack >= 0.0:
+                            floor = min(floor, best + slack)
+                            continue
+                        labels = (other, one) if is_falling else (one, other)
+                        _note_stump(left_choice, feature, cut, labels[0], labels[1])
+                        total = loss + _finish_right(
+                            sides, codes, root_feature, root_cut, n_left, n_only_right, left_choice, scratch, spare
+                        )
+                        if total < best:
+                            best = total
+                            for k in range(4):
+                                choice[k], choice[4 + k] = left_choice[k], spare[k]
+                        floor = min(floor, total)
+                        slack = total - best
+    return best if best < upper else max(bound, floor)
 
 
 @kernel(about="the best single split", seconds=0.5)
 def fit_stump(codes, rows, scratch, choice):
     """The least loss of a tree of at most one split, which `choice` is filled with."""
-    return _find_stump(codes, rows, rows.shape[0], scratch.steps[0], scratch.steps[1], choice)
+    steps = scratch.steps[0], scratch.steps[1]
+    return _find_stump(codes, rows, rows.shape[0], steps[0], steps[1], scratch.by_class[0], choice)
 
 
 @kernel(about="the best tree of two levels", seconds=1.5)
-def fit_root(codes, root_feature, root_cut, rows, upper, scratch, left_choice, choice, spare):
-    """What `_evaluate_root` says of one root cut."""
+def fit_root(codes, left, right, root_feature, root_cut, rows, upper, scratch, left_choice, choice, spare):
+    """What `_evaluate_root` says of one root cut; `left` and `right` are the codes of rows that were sent there."""
+    sides = left, right
     return _evaluate_root(
-        codes, root_feature, root_cut, rows, rows.shape[0], upper, scratch, left_choice, choice, spare
+        codes, sides, root_feature, root_cut, rows, rows.shape[0], upper, scratch, left_choice, choice, spare
     )

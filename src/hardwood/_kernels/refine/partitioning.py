@@ -26,7 +26,7 @@ def count_kinds(samples, feature):
 def weigh_kinds(samples, feature, n_undecided, histograms, lost):
     """Fill ``lost`` (2, kind) with the weight of the samples that lose on the right, and on the left; return how many.
 
-    The second half of the kinds is of samples as they are: a sample that only its own value loses counts as one.
+    The second half of the kinds is of samples as they are: one that only its own value loses counts as one of them.
     """
     n_kinds = count_kinds(samples, feature)
     lost[:, :n_kinds] = 0.0

@@ -11,6 +11,7 @@ from hardwood._kernels.compiling import inner
 from hardwood._kernels.refine.accounting import LEFT
 from hardwood._kernels.refine.codes import MISSING, NUMBER, OWN_MISSING
 from hardwood._kernels.refine.moves import SPLIT
+from hardwood._kernels.refine.order import keeps_order_as_split
 from hardwood._kernels.refine.tree import NOWHERE, find_window, has_holes, meets
 
 AS_IT_IS, SWAPPED = np.bool_(False), np.bool_(True)  # typed, so that nothing is compiled for constants
@@ -165,7 +166,7 @@ def _take(move, loss, width, feature, cut, is_swapped, missing_left):
 
 
 @inner
-def _offer_plateau(samples, place, loss, change, is_swapped, tolerance, histograms, move):
+def _offer_plateau(samples, tree, place, loss, change, is_swapped, tolerance, histograms, order, move):
     """Note the plateau of cuts that begins at `first` if it is better than the move known, or as good and wider."""
     feature, first, end, missing_left = place
     is_better = loss < move.loss - tolerance
@@ -175,11 +176,13 @@ def _offer_plateau(samples, place, loss, change, is_swapped, tolerance, histogra
     cut = samples.cut[samples.first_cut[feature] : samples.first_cut[feature + 1]]
     width = (cut[last] - cut[first]) / samples.spread[feature]
     if is_better or width > move.width * (1.0 + ROUNDING):
-        _take(move, loss, width, feature, middle_cut(cut, first, last), is_swapped, missing_left)
+        middle = middle_cut(cut, first, last)
+        if keeps_order_as_split(samples, tree, feature, middle, is_swapped, missing_left, order):
+            _take(move, loss, width, feature, middle, is_swapped, missing_left)
 
 
 @inner
-def _scan(samples, place, loss, last, tolerance, histograms, move):
+def _scan(samples, tree, place, loss, last, tolerance, histograms, order, move):
     """Look at the cuts between two, which the histograms speak of from the first on; `loss` is what is lost before.
 
     place : feature, first cut that the histograms speak of, the cuts to look at, where missing values go
@@ -201,14 +204,16 @@ def _scan(samples, place, loss, last, tolerance, histograms, move):
                 swapped_loss += swapped[k]
                 here = feature, k, end, missing_left
                 if plain_loss <= move.loss + tolerance and (k == begin or plain[k] != 0.0):
-                    _offer_plateau(samples, here, plain_loss, plain, AS_IT_IS, tolerance, histograms, move)
+                    _offer_plateau(samples, tree, here, plain_loss, plain, AS_IT_IS, tolerance, histograms, order, move)
                 if swapped_loss <= move.loss + tolerance and (k == begin or swapped[k] != 0.0):
-                    _offer_plateau(samples, here, swapped_loss, swapped, SWAPPED, tolerance, histograms, move)
+                    _offer_plateau(
+                        samples, tree, here, swapped_loss, swapped, SWAPPED, tolerance, histograms, order, move
+                    )
         block += 1
 
 
 @inner
-def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, histograms, move):
+def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, histograms, order, move):
     """Look for a better cut of one feature, and note it in `move`.
 
     base : float64 (2,), the loss left of all cuts: of the subtrees as they are, and swapped.
@@ -224,7 +229,7 @@ def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, his
     if not has_holes(samples, feature):
         first, last = _fill(samples, feature, n_undecided, histograms)
         place = feature, first, begin, end, AS_IT_IS
-        _scan(samples, place, (base[0], base[1]), last, tolerance, histograms, move)
+        _scan(samples, tree, place, (base[0], base[1]), last, tolerance, histograms, order, move)
         _clear(histograms, first, last)
         return
     window = first_open, last_open, takes_missing
@@ -235,12 +240,13 @@ def scan_feature(samples, tree, node, feature, n_undecided, base, tolerance, his
         ends = histograms.ends
         if first <= last:
             place = feature, first, begin, min(end, n_cuts - 1), missing_left
-            _scan(samples, place, (ends[0], ends[1]), last, tolerance, histograms, move)
+            _scan(samples, tree, place, (ends[0], ends[1]), last, tolerance, histograms, order, move)
             _clear(histograms, first, last)
         if missing_left or not takes_missing or last_open <= n_cuts - 1:
             continue
         # All numbers left, what is missing right: the last cut, or, with the subtrees swapped, the other way round.
         for is_swapped in (AS_IT_IS, SWAPPED):
             loss = ends[3] if is_swapped else ends[2]
-            if loss < move.loss - tolerance:
+            is_better = loss < move.loss - tolerance
+            if is_better and keeps_order_as_split(samples, tree, feature, n_cuts - 1, is_swapped, AS_IT_IS, order):
                 _take(move, loss, 0.0, feature, n_cuts - 1, is_swapped, AS_IT_IS)

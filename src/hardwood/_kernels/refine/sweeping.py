@@ -11,6 +11,13 @@ import numpy as np
 from hardwood._kernels.compiling import inner, kernel
 from hardwood._kernels.refine.accounting import LEFT, OWN_LEFT, OWN_RIGHT, RIGHT, Stakes, judge_labels, weigh_stakes
 from hardwood._kernels.refine.moves import CHILD, KEEP, LEAF, SPLIT, apply_move, drop_empty
+from hardwood._kernels.refine.order import (
+    Order,
+    keeps_order_as_child,
+    keeps_order_as_leaf,
+    keeps_order_as_split,
+    list_boxes,
+)
 from hardwood._kernels.refine.partitioning import may_partition
 from hardwood._kernels.refine.reached import Lists, find_reached, is_unchanged, touch_around
 from hardwood._kernels.refine.scanning import BY_ITSELF, Histograms, scan_feature
@@ -42,6 +49,7 @@ class Workspace(NamedTuple):
     stakes: Stakes
     lists: Lists
     histograms: Histograms
+    order: Order
     move: np.ndarray  # MOVE, one
     move_set: np.ndarray  # uint64 per word: the categories that the move sends left
     words: np.ndarray  # uint64 per word
@@ -80,12 +88,11 @@ def _count_leaves(tree, top, stack):
 
 @inner
 def _offer(move, kind, loss, label, child):
-    """Note a move that is simpler than a split if it is better than what is known."""
-    if loss < move.loss:
-        move.loss = loss
-        move.kind = kind
-        move.label = label
-        move.child = child
+    """Note a move that is simpler than a split."""
+    move.loss = loss
+    move.kind = kind
+    move.label = label
+    move.child = child
 
 
 @inner
@@ -108,11 +115,16 @@ def _offer_simpler(samples, tree, node, limits, work):
     move.loss = stakes.by_side[0] + limits.price * n_leaves - limits.tolerance
     total = _sum_classes(samples, stakes)
     for label in range(stakes.by_class.shape[0]):
-        _offer(move, LEAF, total - stakes.by_class[label] + limits.price, label, NOWHERE)
+        loss = total - stakes.by_class[label] + limits.price
+        if loss < move.loss and keeps_order_as_leaf(samples, tree, label, work.order):
+            _offer(move, LEAF, loss, label, NOWHERE)
     if here.feature >= 0:
         n_left = _count_leaves(tree, here.left, work.stack)
-        _offer(move, CHILD, stakes.by_side[1] + limits.price * n_left, NOWHERE, here.left)
-        _offer(move, CHILD, stakes.by_side[2] + limits.price * (n_leaves - n_left), NOWHERE, here.right)
+        for child in (here.left, here.right):
+            is_left = child == here.left
+            loss = stakes.by_side[1 if is_left else 2] + limits.price * (n_left if is_left else n_leaves - n_left)
+            if loss < move.loss and keeps_order_as_child(samples, tree, is_left, work.order):
+                _offer(move, CHILD, loss, NOWHERE, child)
     return n_leaves
 
 
@@ -163,6 +175,7 @@ def _prepare_scan(samples, tree, node, labels, n_leaves, limits, work):
     """List the samples that a split decides, and what is lost anyway, with the price of leaves; return how many."""
     n = _gather(samples, work.stakes, labels, work.histograms, work.base)
     work.stakes.counts[2] = n
+    work.order.tried[1], work.order.tried[2] = labels
     price = limits.price * (n_leaves + (tree.nodes[node].feature < 0))
     work.base[0] += price
     work.base[1] += price
@@ -195,7 +208,9 @@ def _offer_splits(samples, tree, node, n_leaves, limits, work):
             n = _prepare_scan(samples, tree, node, labels, n_leaves, limits, work)
             for feature in range(samples.low.shape[0]):
                 if samples.first_reach[feature] < 0:
-                    scan_feature(samples, tree, node, feature, n, work.base, limits.tolerance, work.histograms, move)
+                    scan_feature(
+                        samples, tree, node, feature, n, work.base, limits.tolerance, work.histograms, work.order, move
+                    )
             if move.kind == SPLIT:
                 _label_children(move, labels)
 
@@ -206,6 +221,12 @@ def can_pay(samples, tree, node, labels, n_leaves, limits, work):
     kept = work.stakes.by_class[labels[0]] + work.stakes.by_class[labels[1]]
     price = limits.price * (n_leaves + (tree.nodes[node].feature < 0))
     return _sum_classes(samples, work.stakes) - kept + price <= work.move[0].loss + limits.tolerance
+
+
+@kernel(about="monotone features in refinement", seconds=0.3)
+def keeps_order(samples, tree, feature, work):
+    """Whether the order is kept by a test of categories, those in ``order.left_set`` left."""
+    return keeps_order_as_split(samples, tree, feature, NOWHERE, False, False, work.order)
 
 
 @kernel(about="pairs of classes in refinement", seconds=0.3)
@@ -236,6 +257,7 @@ def _can_be_split(tree, leaf, limits):
 def propose(samples, tree, node, limits, work):
     """Find the best move of a node, without categorical splits; return whether it can be split."""
     weigh_stakes(samples, tree, node, work.wrong, work.stack, work.stakes)
+    list_boxes(samples, tree, node, work.stack, work.order)
     n_leaves = _offer_simpler(samples, tree, node, limits, work)
     work.stakes.counts[4] = n_leaves
     if tree.nodes[node].feature < 0 and not _can_be_split(tree, node, limits):
