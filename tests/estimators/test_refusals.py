@@ -106,9 +106,7 @@ def test_categories(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "classes", "blank"])
-@pytest.mark.parametrize(
-    "estimator", [OptimalRobustTreeClassifier(max_depth=1), TreantClassifier(max_depth=1)], ids=str
-)
+@pytest.mark.parametrize("estimator", [TreantClassifier(max_depth=1)], ids=str)
 def test_what_takes_it_is_named_where_no_parameter_decides(estimator: Any, kind: str) -> None:
     threat = BLANK if kind == "blank" else 0.1
     with pytest.raises(ValueError, match=rf"{type(estimator).__name__} takes .* only.*; RobustTreeClassifier takes "):

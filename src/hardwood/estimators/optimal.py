@@ -13,6 +13,7 @@ from hardwood.estimators.refusals import refuse_partial_hiding
 from hardwood.estimators.target import read_problem
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.tree import grow_tree
+from hardwood.quoting import quote
 from hardwood.reals import check_count, check_number
 from hardwood.refinement.alternation import Settings
 from hardwood.refinement.door import count_covers
