@@ -86,6 +86,13 @@ def test_a_limit_that_cannot_be_beaten_is_a_bound():
     assert find_optimum(samples, 2, limit=least) == (None, least, least)
 
 
+def test_a_table_with_nothing_to_ask_gets_a_leaf():
+    """A single column of a single category made no cuts at all, and the search failed on an empty list of them."""
+    model = OptimalRobustTreeClassifier().fit(pd.DataFrame({"c": pd.Categorical(["a"] * 3)}), [0, 1, 1])
+    assert model.get_n_leaves() == 1
+    assert model.is_optimal_
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2))
 def test_missing_values_and_categories_that_change_equal_trying_all_trees(seed, depth):
     """Values go missing and come back, categories become others, up to four classes: all trees are tried."""

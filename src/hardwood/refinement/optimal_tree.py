@@ -79,7 +79,10 @@ def encode_samples(rows: Rows, schema: Schema) -> tuple[Samples, list[Column]]:
         else (codes.low[column.feature], codes.high[column.feature])
         for column in columns
     ]
-    low, high = (np.stack(codes_of_end) for codes_of_end in zip(*ends, strict=True))
+    # There is no column where all categories are the same.
+    low, high = (
+        np.array([both[k] for both in ends], dtype=np.uint16).reshape(len(ends), len(codes.label)) for k in range(2)
+    )
     n_cuts = np.array([column.n_cuts for column in columns], dtype=np.int64)
     changing = {feature: found for feature, found in choices.items() if found.can_change()}
     link = Link(columns, changing) if changing else None
