@@ -120,8 +120,8 @@ def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
     are so close that their probabilities are the same number (within about 1e-7 of each other in XGBoost, 1e-16 in
     LightGBM), they take the first class, and the import the one with the larger output.
 
-    A model that has been read is not read again for as long as pickling it writes the same, to the last bit: one that was
-    fitted again, or changed by whatever means, is read anew.
+    A model that has been read is not read again for as long as pickling it writes the same, to the last bit: one that
+    was fitted again, or changed by whatever means, is read anew.
 
     Examples
     --------
