@@ -312,5 +312,6 @@ class TestChecking:
         model = DecisionTreeClassifier().fit(X, [0, 1, 0])
         as_ensemble(model)
         monkeypatch.setattr("hardwood.convert.scikit_learn.float32_cutoffs", lambda t: t)
+        same = DecisionTreeClassifier().fit(X, [0, 1, 0])  # what was read of the first one is known
         with pytest.raises(ValueError, match="DecisionTreeClassifier could not be imported faithfully"):
-            as_ensemble(model)
+            as_ensemble(same)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.attacks.largest_error import attack_regression
-from hardwood.convert import as_ensemble
+from hardwood.convert import read_rows
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.results import AttackResult
@@ -107,11 +107,11 @@ def attack(
     """
     limit, report = check_time_limit(time_limit), read_progress(progress)
     check_norm(norm)
-    ensemble, threat = as_ensemble(model, X), "<>" if threat is None else threat
-    if ensemble.classes is None:
+    rows, threat = read_rows(model, X), "<>" if threat is None else threat
+    if rows.ensemble.classes is None:
         settings = AskSettings(method, limit, count_threads(n_jobs), report)
-        return attack_regression(ensemble, X, y, threat, norm=norm, feature_weight=feature_weight, settings=settings)
-    question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
+        return attack_regression(rows, X, y, threat, norm=norm, feature_weight=feature_weight, settings=settings)
+    question = read_question(rows, X, y, threat, predict_if_no_labels=True)
     check_method(method, question, METHODS)
     if question.threat.rules and (norm != np.inf or feature_weight is not None):
         raise ValueError(
@@ -120,10 +120,11 @@ def attack(
     settings = AskSettings(method, limit, count_threads(n_jobs, len(question.matrix)), report)
     weight = read_weight(feature_weight, question.ensemble.schema)
     check_group_weights(weight, question.reach)
-    answers = nearest(question.ensemble, question.matrix, question.class_index, question.reach, norm, weight, settings)
+    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+    answers = nearest(ensemble, matrix, class_index, reach, norm, weight, settings, question.outputs)
     return AttackResult(
         found=answers.status == FOUND,
-        was_wrong=question.ensemble.decide(question.matrix) != question.class_index,
+        was_wrong=ensemble.choose(question.outputs.of(ensemble, matrix)) != class_index,
         X_adv=give_back(question, answers.example),
         distance=answers.upper,
         lower=answers.lower,
@@ -157,4 +158,5 @@ def is_vulnerable(model: Any, X: Any, y: Any, threat: Any, *, time_limit: float 
     """
     limit = check_time_limit(time_limit)
     question = read_question(model, X, y, threat)
-    return decide_all(question.ensemble, question.matrix, question.class_index, question.reach, limit)
+    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+    return decide_all(ensemble, matrix, class_index, reach, limit, question.outputs)

@@ -3,15 +3,23 @@
 import os
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from hardwood.convert.alignment import align, arrange
 from hardwood.convert.checking import check_import, check_labels_known, check_rows
 from hardwood.convert.libraries import load_library
+from hardwood.convert.remembering import Known, read_once
 from hardwood.convert.source import Source
 from hardwood.ensemble import TreeEnsemble
 
 __all__ = ["as_ensemble"]
+
+# The one thing that a module keeps from call to call. Its entries go with their models, and are known to be out of date
+# when these have changed.
+_KNOWN: Known = WeakKeyDictionary()
 
 # Which function reads which class, by package and name: no library is imported only to recognise its models.
 _READERS = {
@@ -112,13 +120,29 @@ def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
     are so close that their probabilities are the same number (within about 1e-7 of each other in XGBoost, 1e-16 in
     LightGBM), they take the first class, and the import the one with the larger output.
 
+    A model that has been read is not read again for as long as pickling it writes the same, to the last bit: one that
+    was fitted again, or changed by whatever means, is read anew.
+
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> as_ensemble(DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"]))
     TreeEnsemble(1 tree, 2 leaves, 1 features)
     """
-    reading = read_model(model)
+    return read_rows(model, X).ensemble
+
+
+class ModelRows(NamedTuple):
+    """A model as a TreeEnsemble, and what has been found out about rows while it was compared with the model."""
+
+    ensemble: TreeEnsemble
+    matrix: np.ndarray | None = None  # the rows, encoded, if that has been done
+    output: np.ndarray | None = None  # what the ensemble says of them
+
+
+def read_rows(model: Any, X: Any) -> ModelRows:
+    """Read a model, and rows as far as comparing it takes; see `as_ensemble`."""
+    reading = _read(model)
     source = None if isinstance(reading, TreeEnsemble) else reading
     ensemble = reading if isinstance(reading, TreeEnsemble) else reading.ensemble
     alignment = None if X is None else align(ensemble.schema, X, str if source is None else source.respell)
@@ -126,17 +150,34 @@ def as_ensemble(model: Any, X: Any = None) -> TreeEnsemble:
         if alignment is not None and source.adapt is not None:
             source = source.adapt(alignment.table)
         if source.warning is not None:
-            warnings.warn(source.warning, stacklevel=2)
-        check_import(source)
+            warnings.warn(source.warning, stacklevel=3)
+        if source is not reading or source.adapt is not None:
+            check_import(source)
         ensemble = source.ensemble
     if alignment is None:
-        return ensemble
+        return ModelRows(ensemble)
     check_labels_known(ensemble.schema, alignment.table)
-    if source is not None:
-        check_rows(source, alignment.table)
+    matrix, output = (None, None) if source is None else check_rows(source, alignment.table)
     if alignment.is_reordered:
-        warnings.warn(_REORDERED, stacklevel=2)
-    return arrange(ensemble, alignment)
+        warnings.warn(_REORDERED, stacklevel=3)
+        matrix = None
+    return ModelRows(arrange(ensemble, alignment), matrix, output)
+
+
+def _read(model: Any) -> TreeEnsemble | Source:
+    """Read a model, or take what it was read as before; one of another library is compared with its import.
+
+    Not so one that has yet to be adapted to a table.
+    """
+    if isinstance(model, (TreeEnsemble, str, os.PathLike)) or hasattr(model, "ensemble_"):
+        return _compared(read_model(model))
+    return read_once(_KNOWN, model, lambda one: _compared(read_model(one)))
+
+
+def _compared(reading: TreeEnsemble | Source) -> TreeEnsemble | Source:
+    if isinstance(reading, Source) and reading.adapt is None:
+        check_import(reading)
+    return reading
 
 
 def read_model(model: Any) -> TreeEnsemble | Source:

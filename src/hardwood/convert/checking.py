@@ -107,7 +107,7 @@ def check_import(source: Source) -> None:
     if not source.takes_unseen:
         for j in ensemble.schema.categorical:
             rows[:, j] = np.minimum(rows[:, j], len(ensemble.schema.categories[j] or ()) - 1)
-    wrong, _, _ = _compare(source, rows, source.as_table(rows), outputs=True)
+    wrong, _, _ = _compare(source, ensemble.output(rows), source.as_table(rows), outputs=True)
     if wrong.any():
         raise ValueError(
             f"{source.name} could not be imported faithfully: the import predicts otherwise on {wrong.sum()} of "
@@ -115,8 +115,10 @@ def check_import(source: Source) -> None:
         )
 
 
-def check_rows(source: Source, X: Any) -> None:
+def check_rows(source: Source, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Raise ``ValueError`` unless an import predicts what its source predicts, on the rows of a table.
+
+    Returns the rows, encoded, and what the import says of them, so that nobody has to work these out again.
 
     A pandas DataFrame is given to the source as it is, and so is an array of numbers for a model without categories:
     the source reads the table by itself. Anything else it is given as hardwood has read it.
@@ -125,7 +127,9 @@ def check_rows(source: Source, X: Any) -> None:
     matrix = schema.encode(X)
     as_it_is = _is_pandas(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not schema.categorical)
     try:
-        wrong, ours, theirs = _compare(source, matrix, X if as_it_is else source.as_table(matrix), outputs=False)
+        output = source.ensemble.output(matrix)
+        table = X if as_it_is else source.as_table(matrix)
+        wrong, ours, theirs = _compare(source, output, table, outputs=False)
     except Exception as error:  # a library may raise anything
         raise ValueError(
             f"X: {source.name} itself does not predict for this table: {_first_line(error)}{_name_odd_type(schema, X)}"
@@ -140,6 +144,7 @@ def check_rows(source: Source, X: Any) -> None:
             f"the import {quote(ours[rows].tolist()[0])}{_name_unknown(schema, matrix[first], X, first)}. Where the "
             "columns and categories of X are those that the model was trained on, please report this with the model."
         )
+    return matrix, output
 
 
 def check_labels_known(schema: Schema, X: Any) -> None:
@@ -185,19 +190,18 @@ def _name_unknown(schema: Schema, codes: np.ndarray, X: Any, row: int) -> str:
 
 
 def _compare(
-    source: Source, rows: np.ndarray, table: Any, *, outputs: bool
+    source: Source, output: np.ndarray, table: Any, *, outputs: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return which rows are predicted otherwise, what the import predicts, and what the source does.
 
-    With `outputs`, what is added up has to be the same too, up to rounding.
+    `output` is what the import says of them. With `outputs`, it has to be what the source says, up to rounding.
     """
     ensemble = source.ensemble
-    output = ensemble.output(rows)
     # A copy each time: a model may write into its table, such as a pipeline with StandardScaler(copy=False).
     theirs = source.predict(table.copy())
-    if np.shape(theirs) != (len(rows),):
+    if np.shape(theirs) != (len(output),):
         raise ValueError(
-            f"{source.name} predicts an array of shape {np.shape(theirs)} for {len(rows)} rows, not one each"
+            f"{source.name} predicts an array of shape {np.shape(theirs)} for {len(output)} rows, not one each"
         )
     if ensemble.classes is None:
         ours = output[:, 0]
@@ -208,7 +212,7 @@ def _compare(
         wrong = ours != theirs
         if source.probability is not None and wrong.any():
             likely = source.probability(table.copy())
-            wrong &= likely[np.arange(len(rows)), decided] < likely.max(axis=1)
+            wrong &= likely[np.arange(len(output)), decided] < likely.max(axis=1)
     if outputs and source.output is not None:
         wrong |= ~_same_up_to_rounding(ensemble, output, source.output(table.copy()).reshape(output.shape)).all(axis=1)
     return wrong, ours, theirs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import read_rows
 from hardwood.ensemble import TreeEnsemble
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class
 from hardwood.evaluation.regression import score_regression
@@ -115,10 +115,10 @@ class AdversarialScorer:
         """Return what a fitted estimator keeps under attack."""
         if isinstance(X, Stream):
             return self._score_stream(estimator, X, y, sample_weight)
-        ensemble = as_ensemble(estimator, X)
-        if self.metric in REGRESSION_METRICS or ensemble.classes is None:
-            return self._score_regression(ensemble, X, y, sample_weight)
-        question = read_question(ensemble, X, y, self.threat)
+        rows = read_rows(estimator, X)
+        if self.metric in REGRESSION_METRICS or rows.ensemble.classes is None:
+            return self._score_regression(rows.ensemble, X, y, sample_weight)
+        question = read_question(rows, X, y, self.threat)
         if self.metric != "accuracy":
             if sample_weight is not None:
                 raise ValueError(f"sample_weight: metric={quote(self.metric)} counts rows; expected None")
@@ -150,7 +150,8 @@ class AdversarialScorer:
     def _decide(self, question: Question) -> np.ndarray:
         """Return what is known of each row."""
         settings = AskSettings(time_limit=check_time_limit(self.time_limit))
-        answers = decide(question.ensemble, question.matrix, question.class_index, question.reach, settings)
+        ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+        answers = decide(ensemble, matrix, class_index, reach, settings, question.outputs)
         if answers.interrupted:
             raise KeyboardInterrupt
         return answers.status
@@ -181,7 +182,8 @@ class AdversarialScorer:
 
 
 def _find_accuracy(question: Question, sample_weight: Any, time_limit: float = math.inf) -> float:
-    fooled = decide_all(question.ensemble, question.matrix, question.class_index, question.reach, time_limit)
+    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+    fooled = decide_all(ensemble, matrix, class_index, reach, time_limit, question.outputs)
     return _share(~fooled, sample_weight)
 
 

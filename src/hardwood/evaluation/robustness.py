@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import read_rows
 from hardwood.evaluation.ceiling import Budget, find_ceilings
 from hardwood.evaluation.detection import find_roc_auc, read_positive_class, set_threshold
 from hardwood.evaluation.regression import evaluate_regression
@@ -118,12 +118,12 @@ def evaluate(
     check_time_limit(ceiling_time_limit, "ceiling_time_limit")
     grid = _read_epsilons(epsilons)
     settings = AskSettings(time_limit=limit, n_threads=count_threads(n_jobs), progress=report)
-    ensemble = as_ensemble(model, X)
-    if ensemble.classes is None:
+    rows = read_rows(model, X)
+    if rows.ensemble.classes is None:
         asked_for = {"distances": distances or None, "positive_class": positive_class}
         _refuse_for_regression(asked_for | {"decision_threshold": decision_threshold})
-        return evaluate_regression(ensemble, X, y, threat, grid, settings)
-    question = read_question(ensemble, X, y, threat)
+        return evaluate_regression(rows.ensemble, X, y, threat, grid, settings)
+    question = read_question(rows, X, y, threat)
     positive = read_positive_class(positive_class, question.ensemble.labels)
     question = question._replace(ensemble=set_threshold(question.ensemble, positive, decision_threshold))
     has_ceiling = ceiling and not question.threat.rules and question.reach.targets is None
@@ -154,7 +154,7 @@ def measure(question: Question, settings: AskSettings, plan: Plan) -> Robustness
             ceilings_lower, ceilings, interrupted = find_ceilings(
                 matrix, class_index, reaches, budget=plan.ceiling, progress=settings.progress
             )
-    prediction = ensemble.decide(matrix)
+    prediction = ensemble.choose(question.outputs.of(ensemble, matrix))
     rows = _Rows(question, settings, interrupted)
     with timed("search", seconds):
         robust_to, fooled_at = rows.decide(prediction == class_index, grid)

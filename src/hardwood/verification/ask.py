@@ -28,7 +28,7 @@ from hardwood.verification.answers import (
     ask_where_right,
     measure_margin,
 )
-from hardwood.verification.asked import Ask, Asked, AskSettings, Decide, Extreme, Goal, Nearest
+from hardwood.verification.asked import Ask, Asked, AskSettings, Decide, Extreme, Goal, Nearest, Outputs
 from hardwood.verification.blanking import show_hidden
 from hardwood.verification.budgeted import Budgeted
 from hardwood.verification.clock import Clock
@@ -66,12 +66,13 @@ def decide(
     class_index: np.ndarray,
     reach: Reach | PricedReach,
     settings: AskSettings,
+    outputs: Outputs | None = None,
 ) -> Answers:
     """Ask of every row whether the attacker can give it another class; bounds are of the smallest margin.
 
-    A row that is wrong as it stands is its own example.
+    A row that is wrong as it stands is its own example. `outputs`: what is known of what the model says of the rows.
     """
-    return _begin(Decide(), ensemble, matrix, class_index, reach, settings)
+    return _begin(Decide(), ensemble, matrix, class_index, reach, settings, outputs)
 
 
 def nearest(
@@ -82,6 +83,7 @@ def nearest(
     norm: float,
     weight: np.ndarray,
     settings: AskSettings,
+    outputs: Outputs | None = None,
 ) -> Answers:
     """Find the nearest example of every row; bounds are of its distance, infinite where there is none.
 
@@ -89,9 +91,10 @@ def nearest(
     power of two, so that distances remain ordinary numbers on the way.
     """
     exponent = 0 if isinstance(reach, PricedReach) else math.frexp(float(weight.max(initial=0.0)))[1]
+    about = ensemble, matrix, class_index, reach, settings, outputs
     if abs(exponent) <= ORDINARY:
-        return _begin(Nearest(norm, weight), ensemble, matrix, class_index, reach, settings)
-    answers = _begin(Nearest(norm, np.ldexp(weight, -exponent)), ensemble, matrix, class_index, reach, settings)
+        return _begin(Nearest(norm, weight), *about)
+    answers = _begin(Nearest(norm, np.ldexp(weight, -exponent)), *about)
     with np.errstate(over="ignore"):
         return answers._replace(lower=np.ldexp(answers.lower, exponent), upper=np.ldexp(answers.upper, exponent))
 
@@ -120,9 +123,10 @@ def decide_all(
     class_index: np.ndarray,
     reach: Reach | PricedReach,
     time_limit: float = math.inf,
+    outputs: Outputs | None = None,
 ) -> np.ndarray:
     """Say of every row whether the attacker can give it another class; TimeoutError if one stays open."""
-    answers = decide(ensemble, matrix, class_index, reach, AskSettings(time_limit=time_limit))
+    answers = decide(ensemble, matrix, class_index, reach, AskSettings(time_limit=time_limit), outputs)
     if answers.interrupted:
         raise KeyboardInterrupt
     undecided = int((answers.status == UNFINISHED).sum())
@@ -141,10 +145,11 @@ def _begin(
     class_index: np.ndarray,
     reach: Reach | PricedReach,
     settings: AskSettings,
+    outputs: Outputs | None = None,
 ) -> Answers:
     """Ask a question; from now on the time of its rows is counted."""
-    clock = Clock(settings.time_limit, len(matrix))
-    return _answer(Asked(goal, ensemble, matrix, class_index, reach, settings, clock))
+    clock, outputs = Clock(settings.time_limit, len(matrix)), outputs or Outputs(ensemble, matrix)
+    return _answer(Asked(goal, ensemble, matrix, class_index, reach, settings, clock, outputs))
 
 
 def _answer(asked: Asked) -> Answers:
@@ -167,7 +172,7 @@ def ask_in_whole_numbers(ensemble: TreeEnsemble, reach: Reach | PricedReach) -> 
 
 def _check_examples(asked: Asked, answers: Answers) -> Answers:
     """Check every example, and bring what is known of a margin or a distance in line with it."""
-    ensemble, matrix, class_index = asked.ensemble, asked.matrix, asked.class_index
+    ensemble, class_index = asked.ensemble, asked.class_index
     found = np.flatnonzero(answers.status == FOUND)
     given = ensemble.output(answers.example[found])
     if len(found):
@@ -177,7 +182,7 @@ def _check_examples(asked: Asked, answers: Answers) -> Answers:
             found, given = found[~wrong], given[~wrong]
     if isinstance(asked.goal, Nearest):
         return answers._replace(lower=np.minimum(np.maximum(answers.lower, 0.0), answers.upper))
-    output = ensemble.output(matrix)
+    output = asked.output().copy()
     output[found] = given
     margin = measure_margin(ensemble, output, class_index, asked.reach.targets)
     upper = np.minimum(margin, answers.upper)
@@ -219,7 +224,7 @@ def _ask_to_decide(asked: Asked) -> Answers:
     assert isinstance(reach, Reach)
     if ensemble.n_trees == 1 and settings.method == "search":
         return one_tree.decide(ensemble, matrix, class_index, reach, settings.progress)
-    predicted = ensemble.decide(matrix)
+    predicted = asked.predict()
     if settings.method == "milp":
         milp = Milp(ensemble, reach, settings.n_threads, settings.progress)
         found = ask_where_right(milp.decide, matrix, class_index, clock, predicted)
@@ -251,7 +256,7 @@ def _ask_for_nearest(asked: Asked, goal: Nearest) -> Answers:
     else:
         search = _search(asked, goal.norm, goal.weight)
         ask = partial(search.nearest, guess=first_radius(ensemble, goal.weight, goal.norm))
-    said = ask_where_right(ask, matrix, class_index, clock, ensemble.decide(matrix))
+    said = ask_where_right(ask, matrix, class_index, clock, asked.predict())
     status = np.select([said.status == FOUND, said.certified == np.inf], [FOUND, NONE], UNFINISHED)
     upper, found = np.full(len(matrix), np.inf), status == FOUND
     upper[found] = measure(said.example[found], matrix[found], ensemble.schema, goal.norm, goal.weight)

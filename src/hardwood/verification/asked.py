@@ -57,6 +57,26 @@ class Extreme:
 Goal = Decide | Nearest | Extreme
 
 
+class Outputs:
+    """What an ensemble says of rows: worked out when somebody first asks, and once."""
+
+    def __init__(self, ensemble: TreeEnsemble, matrix: np.ndarray, output: np.ndarray | None = None) -> None:
+        self._about, self._output = (ensemble, matrix), output
+
+    def of(self, ensemble: TreeEnsemble, matrix: np.ndarray) -> np.ndarray:
+        """Return what an ensemble says of rows, these or any others. Not to be written to."""
+        if ensemble is not self._about[0] or matrix is not self._about[1]:
+            return ensemble.output(matrix)
+        if self._output is None:
+            self._output = ensemble.output(matrix)
+        return self._output
+
+    def select(self, asked: "Asked", rows: np.ndarray, matrix: np.ndarray) -> "Outputs":
+        """Return what is known of some of the rows of a question."""
+        known = self._output if asked.ensemble is self._about[0] and asked.matrix is self._about[1] else None
+        return Outputs(asked.ensemble, matrix, None if known is None else known[rows])
+
+
 class Asked(NamedTuple):
     """A question about rows of an encoded matrix.
 
@@ -71,13 +91,24 @@ class Asked(NamedTuple):
     reach: Reach | PricedReach
     settings: AskSettings
     clock: Clock
+    outputs: Outputs
     are_moved: bool = False
 
     def select(self, rows: np.ndarray) -> "Asked":
         """Return the question about some of the rows."""
+        matrix = self.matrix[rows]
+        outputs = self.outputs.select(self, rows, matrix)
         return self._replace(
-            matrix=self.matrix[rows], class_index=self.class_index[rows], clock=self.clock.select(rows)
+            matrix=matrix, class_index=self.class_index[rows], clock=self.clock.select(rows), outputs=outputs
         )
+
+    def output(self) -> np.ndarray:
+        """Return what the model says of the rows. Not to be written to."""
+        return self.outputs.of(self.ensemble, self.matrix)
+
+    def predict(self) -> np.ndarray:
+        """Return the classes that the model gives to the rows."""
+        return self.ensemble.choose(self.output())
 
     def silent(self) -> "Asked":
         """Return the question as it is asked on the way to answering another: nobody is told how far it got."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import read_rows
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote
 from hardwood.results import Certificate
@@ -72,18 +72,19 @@ def verify(
     >>> verify(model, [[0.0], [1.0]], [0, 0], threat=1.0).status.tolist()
     ['robust', 'vulnerable']
     """
-    ensemble = as_ensemble(model, X)
+    rows = read_rows(model, X)
     settings = AskSettings(method, check_time_limit(time_limit), progress=read_progress(progress))
-    if ensemble.classes is None:
+    if rows.ensemble.classes is None:
         if method != "search":
             raise ValueError(f"method={quote(method)}: the model is a regression; expected 'search'")
-        return verify_outputs(ensemble, X, y, threat, tolerance, settings._replace(n_threads=count_threads(n_jobs)))
+        return verify_outputs(rows, X, y, threat, tolerance, settings._replace(n_threads=count_threads(n_jobs)))
     if tolerance is not None:
         raise ValueError(f"tolerance={quote(tolerance)}: the model is a classifier; only a regression has a tolerance")
-    question = read_question(ensemble, X, y, threat, predict_if_no_labels=True)
+    question = read_question(rows, X, y, threat, predict_if_no_labels=True)
     check_method(method, question)
     settings = settings._replace(n_threads=count_threads(n_jobs, len(question.matrix)))
-    answers = decide(ensemble, question.matrix, question.class_index, question.reach, settings)
+    ensemble, matrix, class_index, reach = question.ensemble, question.matrix, question.class_index, question.reach
+    answers = decide(ensemble, matrix, class_index, reach, settings, question.outputs)
     return Certificate(
         status=STATUS[answers.status],
         lower=answers.lower,

@@ -19,7 +19,7 @@ from hardwood.threat import Reach
 from hardwood.threat.group_reach import GroupReach
 from hardwood.threat.priced_reach import PricedReach
 from hardwood.verification.answers import Answers
-from hardwood.verification.asked import Ask, Asked
+from hardwood.verification.asked import Ask, Asked, Outputs
 
 # Where there is no limit to either side.
 OPEN = (-np.inf, np.inf)
@@ -133,8 +133,9 @@ def fold_groups(asked: Asked, ask: Ask) -> Answers | None:
         return None
     folding = folded.folding
     rows = folding.fold_rows(asked.matrix)
-    asked = asked.with_weight(folding.fold_weight)._replace(ensemble=folded.ensemble, matrix=rows, reach=folded.reach)
-    answers = ask(asked)
+    outputs = Outputs(folded.ensemble, rows, asked.output())
+    asked = asked.with_weight(folding.fold_weight)
+    answers = ask(asked._replace(ensemble=folded.ensemble, matrix=rows, reach=folded.reach, outputs=outputs))
     return answers._replace(example=folding.unfold_rows(answers.example))
 
 

@@ -65,7 +65,7 @@ def attack_locally(asked: Asked) -> Answers:
     # Those that lower margins pay no heed to how distances are measured.
     own = norm if method == "heuristic" else np.inf
     search = LocalSearch(ensemble, reach, weight, settings.n_threads, None, own, settings.search, method)
-    said = ask_where_right(search.attack, matrix, class_index, clock, ensemble.decide(matrix))
+    said = ask_where_right(search.attack, matrix, class_index, clock, asked.predict())
     found = said.status == FOUND
     if found.any() and not (reach.budget is None and reach.relations is None and reach.targets is None):
         rows = asked.select(np.flatnonzero(found))

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import ModelRows, read_rows
 from hardwood.ensemble import TreeEnsemble
 from hardwood.quoting import quote
 from hardwood.reals import to_float
 from hardwood.threat import Reach, ThreatModel
 from hardwood.threat.priced_reach import PricedReach
+from hardwood.verification.asked import Outputs
 
 
 class Question(NamedTuple):
@@ -23,6 +24,7 @@ class Question(NamedTuple):
     class_index: np.ndarray
     threat: ThreatModel
     reach: Reach | PricedReach
+    outputs: Outputs  # what the ensemble says of the rows
 
     def under(self, threat: ThreatModel) -> "Question":
         """Return the same rows with another attacker."""
@@ -30,20 +32,22 @@ class Question(NamedTuple):
 
 
 def read_question(model: Any, X: Any, y: Any, threat: Any, *, predict_if_no_labels: bool = False) -> Question:
-    """Read what a public function was given about a classifier.
+    """Read what a public function was given about a classifier, as a model or as it has been read already.
 
     Without labels the model's own predictions stand for them, if the caller says so.
     """
-    ensemble = as_ensemble(model, X)
-    matrix = ensemble.schema.encode(X)
+    rows = model if isinstance(model, ModelRows) else read_rows(model, X)
+    ensemble = rows.ensemble
+    matrix = ensemble.schema.encode(X) if rows.matrix is None else rows.matrix
+    outputs = Outputs(ensemble, matrix, rows.output)
     classes, words = ensemble.labels, ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema)
     if words.rules and np.isnan(matrix).any():
         raise ValueError("X has missing values; attack rules say nothing about those")
     if y is None and predict_if_no_labels:
-        class_index = ensemble.decide(matrix)
+        class_index = ensemble.choose(outputs.of(ensemble, matrix))
     else:
         class_index = read_class_index(y, classes, len(matrix))
-    return Question(ensemble, X, matrix, class_index, words, resolve_threat(ensemble, words))
+    return Question(ensemble, X, matrix, class_index, words, resolve_threat(ensemble, words), outputs)
 
 
 def read_class_index(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:

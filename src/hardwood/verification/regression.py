@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardwood.convert import as_ensemble
+from hardwood.convert import ModelRows, read_rows
 from hardwood.ensemble import TreeEnsemble
 from hardwood.ensemble.sums import LARGEST_OUTPUT
 from hardwood.quoting import quote
@@ -56,8 +56,9 @@ class OutputRange(NamedTuple):
 
 def read_regression_question(model: Any, X: Any, y: Any, threat: Any) -> RegressionQuestion:
     """Read what a public function was given about a regression. Without `y` the model's own outputs stand for it."""
-    ensemble = as_ensemble(model, X)
-    matrix = ensemble.schema.encode(X)
+    rows = model if isinstance(model, ModelRows) else read_rows(model, X)
+    ensemble = rows.ensemble
+    matrix = ensemble.schema.encode(X) if rows.matrix is None else rows.matrix
     target = ensemble.output(matrix)[:, 0].astype(np.float64) if y is None else read_targets(y, len(matrix))
     words = ThreatModel.coerce(threat).settle(X, matrix, ensemble.schema)
     return RegressionQuestion(ensemble, X, matrix, target, words, words.resolve(ensemble.schema))
@@ -80,12 +81,10 @@ def give_back_errors(question: RegressionQuestion, examples: np.ndarray, least: 
     return restore(ensemble.schema, question.X, question.matrix, examples, is_off)
 
 
-def verify_outputs(
-    ensemble: TreeEnsemble, X: Any, y: Any, threat: Any, tolerance: Any, settings: AskSettings
-) -> Certificate:
+def verify_outputs(model: Any, X: Any, y: Any, threat: Any, tolerance: Any, settings: AskSettings) -> Certificate:
     """Prove for every row between which outputs an attacker can move the prediction."""
     tolerance = check_tolerance(tolerance)
-    question = read_regression_question(ensemble, X, y, threat)
+    question = read_regression_question(model, X, y, threat)
     outputs = find_outputs(question, settings)
     reached, limit = outputs.bound_errors(question.target)
     fails, proved = reached > tolerance, limit <= tolerance

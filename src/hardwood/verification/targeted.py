@@ -36,7 +36,7 @@ def serve_targets(asked: Asked, ask: Ask) -> Answers | None:
         return None
     if isinstance(reach, PricedReach) and ensemble.n_trees > 1:
         return None
-    wrong = asked.find_wrong(ensemble.decide(asked.matrix))
+    wrong = asked.find_wrong(asked.predict())
     answers = Answers.unknown(asked.matrix)
     # A row of a class that does not attack keeps its margin; the door knows that, and of a wrong row as well.
     answers.status[:] = np.where(wrong, FOUND, NONE)

@@ -45,10 +45,10 @@ def _measure_margins(model, task, row, search):
 
 
 @part
-def _find_lowest(model, search, margin, doubt):
-    """The move to the lowest margin, if it is lower by more than rounding: (axis, cell), or (-1, 0).
+def _find_lowest(model, search, margin, doubt, rounding):
+    """The move to the lowest margin, if it is lower by more than doubt: (axis, cell), or (-1, 0).
 
-    Of equals it is the one that costs least.
+    Of those that only rounding tells apart it is the one that costs least.
     """
     axes, cells, n_features = search.axes, search.cells, model.features.shape[0]
     best_axis, best_cell, least, cheapest = np.int64(-1), np.int64(0), np.inf, np.inf
@@ -66,7 +66,7 @@ def _find_lowest(model, search, margin, doubt):
                 if cell == axes[axis].chosen or not margin - here.least > doubt:
                     continue
                 cost = here.cost if n_codes == 0 else (0.0 if axes[axis].own == 1 else price)
-                if here.least < least or (here.least == least and cost < cheapest):
+                if here.least < least - rounding or (here.least <= least + rounding and cost < cheapest):
                     best_axis, best_cell, least, cheapest = np.int64(axis), np.int64(cell), here.least, cost
     return best_axis, best_cell
 
@@ -110,7 +110,7 @@ def _lower_margin(model, task, row, search, deep):
         if not margin < before:
             go_back(search)  # the gain was rounding
             break
-        axis, cell = _find_lowest(model, search, margin, task.doubt)
+        axis, cell = _find_lowest(model, search, margin, task.doubt, task.rounding * model.side_start.shape[0])
         if axis < 0:
             break
         keep_chosen(search)
