@@ -32,6 +32,7 @@ class FittedModel(NamedTuple):
 
     def list_questions(self, progress: Callable[[int, int], object] | None) -> Iterator[Any]:
         """Ask about the training rows, as they were read for the fit: all at once, or part after part of a stream."""
+        from hardwood.verification.asked import Outputs
         from hardwood.verification.question import Question, read_question, resolve_threat
         from hardwood.verification.regression import RegressionQuestion
 
@@ -45,7 +46,8 @@ class FittedModel(NamedTuple):
                 yield RegressionQuestion(ensemble, None, matrix, target, threat, threat.resolve(ensemble.schema))
             else:
                 reach = resolve_threat(ensemble, threat)
-                yield Question(ensemble, None, matrix, target.astype(np.intp), threat, reach)
+                outputs = Outputs(ensemble, matrix)
+                yield Question(ensemble, None, matrix, target.astype(np.intp), threat, reach, outputs)
 
 
 class Figures(NamedTuple):

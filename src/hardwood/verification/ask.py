@@ -110,7 +110,8 @@ def extremes(
 ) -> tuple[Answers, Answers]:
     """Find the smallest and the largest output that each row can be given; both take no more than its time."""
     clock, class_index = Clock(settings.time_limit, len(matrix)), np.zeros(len(matrix), dtype=np.intp)
-    asked = Asked(Extreme(1), ensemble, matrix, class_index, reach, settings, clock)
+    outputs = Outputs(ensemble, matrix)
+    asked = Asked(Extreme(1), ensemble, matrix, class_index, reach, settings, clock, outputs)
     highest = _answer(asked._replace(clock=clock.share(0.5)))
     if highest.interrupted:
         clock = clock.stop()  # cheap bounds only: what has been found need not wait
