@@ -110,9 +110,7 @@ def _read_classes(labels: list[Any]) -> np.ndarray:
         classes = np.array(labels, dtype=np.uint64 if is_huge else None)
     except (OverflowError, ValueError):
         classes = np.empty(0)
-    _require(
-        classes.tolist() == labels, "classes has a label with a zero character or too many digits"
-    )
+    _require(classes.tolist() == labels, "classes has a label with a zero character or too many digits")
     return classes
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reals import LARGEST, check_count, check_number
+from hardwood.reals import LARGEST, check_count, check_number, read_seed
 from hardwood.refinement.alternation import Settings, alternate
-from hardwood.refinement.door import check_seed, hand_back, read_training
+from hardwood.refinement.door import hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.rows import Rows, find_grid, make_samples, order_columns, select_columns
 from hardwood.refinement.working_tree import find_capacity, harvest, plant
@@ -98,7 +98,7 @@ def refine(
         max_depth=ensemble.max_depth if max_depth is None else check_count("max_depth", max_depth, 0),
         max_leaves=UNLIMITED,
     )
-    refined = improve(ensemble, rows, settings, check_seed(random_state))
+    refined = improve(ensemble, rows, settings, read_seed(random_state))
     return hand_back(model, refined, training.weight_unit)
 
 
