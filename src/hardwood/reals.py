@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from hardwood.quoting import quote
 
@@ -85,3 +86,19 @@ def check_count(name: str, value: Any, low: int, high: int = MOST_COUNTED) -> in
         wanted = f"an integer from {low} to {high}" if is_many or high < MOST_COUNTED else f"an integer >= {low}"
         raise ValueError(f"{name}={quote(value)}: expected {wanted}")
     return int(value)
+
+
+def read_generator(random_state: Any) -> np.random.RandomState:
+    """Return what draws random numbers."""
+    try:
+        generator: np.random.RandomState = check_random_state(random_state)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"random_state={quote(random_state)}: expected None, an integer from 0 to {2**32 - 1} or a RandomState"
+        ) from None
+    return generator
+
+
+def read_seed(random_state: Any) -> int:
+    """Return a number to draw random numbers from."""
+    return int(read_generator(random_state).randint(np.iinfo(np.int32).max))

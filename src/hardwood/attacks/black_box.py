@@ -7,11 +7,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from hardwood.extras import explain_missing
 from hardwood.quoting import quote
-from hardwood.reals import check_count
+from hardwood.reals import check_count, read_generator
 from hardwood.results import AttackResult
 from hardwood.table import Schema
 from hardwood.table.likeness import decode_like
@@ -86,7 +85,7 @@ def black_box_attack(
         raise ValueError(f"norm={quote(norm)}: expected inf or 2")
     max_queries = check_count("max_queries", max_queries, 1)
     target = Target(model, X, y, threat)
-    generator = check_random_state(random_state)
+    generator = read_generator(random_state)
     examples = np.where(target.is_wrong[:, None], target.matrix, np.nan)
     found = target.is_wrong.copy()
     for row in np.flatnonzero(~target.is_wrong & target.reach.attacks[target.class_index]).tolist():

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.attacks.black_box import Target
 from hardwood.attacks.nearest import METHODS, check_norm
 from hardwood.quoting import quote
+from hardwood.reals import read_seed
 from hardwood.results import AttackResult
 from hardwood.threads import count_threads
 from hardwood.threat import ThreatModel
@@ -119,7 +119,7 @@ def _fit_surrogate(surrogate: Any, model: Any, X: Any, random_state: Any) -> Any
 
     base = RandomForestClassifier() if surrogate is None else surrogate
     if base.get_params().get("random_state", 0) is None:
-        base.set_params(random_state=check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        base.set_params(random_state=read_seed(random_state))
     predicted = np.asarray(model.predict(X))
     if len(np.unique(predicted)) < 2:
         raise ValueError(

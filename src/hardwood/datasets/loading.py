@@ -15,6 +15,8 @@ from sklearn.utils import Bunch
 from hardwood.datasets import openml
 from hardwood.datasets.catalogue import CATALOGUE, OpenMLSource, TableEntry
 from hardwood.extras import explain_missing
+from hardwood.files import naming
+from hardwood.quoting import list_some, quote, shorten
 
 _FOLDER_VARIABLE = "HARDWOOD_DATA"
 
@@ -76,7 +78,7 @@ def load_dataset(name: str, *, as_frame: bool = False) -> Bunch:
     ('char_freq_$', 'spam')
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {name!r}")
+        raise TypeError(f"name must be a string, got {quote(name)}")
     entry = CATALOGUE.get(name)
     if entry is None:
         return _load_own(name, as_frame)
@@ -108,8 +110,8 @@ def _load_own(name: str, as_frame: bool) -> Bunch:
         close = difflib.get_close_matches(name.casefold(), known, n=1)
         hint = f" Did you mean {known[close[0]]!r}?" if close else ""
         raise ValueError(
-            f"name={name!r} is not a known table.{hint} Known: {', '.join(CATALOGUE)}; or set "
-            f"{_FOLDER_VARIABLE} to a folder that holds {name}.csv"
+            f"name={quote(name)} is not a known table.{hint} Known: {', '.join(CATALOGUE)}; or set "
+            f"{_FOLDER_VARIABLE} to a folder that holds {shorten(name)}.csv"
         )
     header, data, target = _read(path)
     return _bunch(data, target, header, ["0", "1"], f"{name}: read from {path}.\n", as_frame)
@@ -123,7 +125,7 @@ def _load_unbundled(entry: TableEntry, source: OpenMLSource) -> tuple[np.ndarray
         if header not in (placeholders, list(entry.feature_names)):
             raise ValueError(
                 f"{path}: the columns must be x1, x2, ... or, in this order, "
-                f"{', '.join(entry.feature_names)}; got {', '.join(header)}"
+                f"{', '.join(entry.feature_names)}; got {list_some(header, 20)}"
             )
         origin = str(path)
     else:
@@ -153,7 +155,8 @@ def _find_in_folder(name: str) -> Path | None:
     if not folder.is_dir():
         raise ValueError(f"{_FOLDER_VARIABLE}={setting!r} is not a folder")
     candidates = (folder / f"{name}.csv", folder / f"{name}.csv.gz")
-    return next((path for path in candidates if path.is_file()), None)
+    with naming(name):
+        return next((path for path in candidates if path.is_file()), None)
 
 
 def _read_bundled(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -18,7 +18,7 @@ from hardwood.estimators.parameters import check_choice, check_size
 from hardwood.estimators.refusals import explaining_missing, refuse_hiding
 from hardwood.progress import Progress, read_progress
 from hardwood.quoting import quote, shortening
-from hardwood.reals import check_count
+from hardwood.reals import check_count, read_generator
 from hardwood.rows.targets import read_labels
 from hardwood.table import Schema
 from hardwood.threads import count_threads
@@ -180,7 +180,7 @@ class HardenedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         (threat.price if threat.rules else threat.resolve)(schema, classes)
         self._check_parameters()
         n_attacked = len(matrix) if self.max_rows is None else check_size("max_rows", self.max_rows, 1, len(matrix))
-        random = check_random_state(self.random_state)
+        random = read_generator(self.random_state)
         self._seed(base, random)
         training = _Training(X, schema, matrix, labels, _read_weight(sample_weight, matrix, base))
         model = training.fit(base)

@@ -6,14 +6,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.criteria import CRITERIA
 from hardwood.grow.limits import UNLIMITED, GrowOptions, SizeLimits
 from hardwood.grow.treant import LOSSES, TreantOptions
 from hardwood.quoting import quote
-from hardwood.reals import check_number, is_integer, to_float
+from hardwood.reals import check_number, is_integer, read_seed, to_float
 from hardwood.table import Schema
 from hardwood.threads import count_threads
 
@@ -93,16 +92,6 @@ def read_monotonic(monotonic_cst: Any, schema: Schema) -> np.ndarray | None:
                 f"monotonic_cst: feature {quote(schema.key(j))} is categorical, which has no order; expected 0"
             )
     return given.astype(np.int64) if given.any() else None
-
-
-def read_seed(random_state: Any) -> int:
-    """Return a number to draw random numbers from."""
-    try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"random_state={quote(random_state)}: expected None, an integer >= 0 or a RandomState"
-        ) from None
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:

@@ -82,18 +82,6 @@ def _read_weight(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, float]:
     return weight / unit, unit
 
 
-def check_seed(random_state: Any) -> int:
-    """Return the seed that a `random_state` stands for."""
-    from sklearn.utils import check_random_state
-
-    try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"random_state={quote(random_state)}: expected None, an integer >= 0 or a RandomState"
-        ) from None
-
-
 def hand_back(model: Any, ensemble: TreeEnsemble, weight_unit: float = 1.0) -> Any:
     """Return what came of a model: an estimator for an estimator that is nothing but its tree, otherwise the tree.
 

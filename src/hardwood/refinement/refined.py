@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from hardwood.ensemble import TreeEnsemble
-from hardwood.reals import LARGEST, check_count, check_number
+from hardwood.reals import LARGEST, check_count, check_number, read_seed
 from hardwood.refinement.alternation import Settings, alternate
-from hardwood.refinement.door import check_seed, hand_back, read_training
+from hardwood.refinement.door import hand_back, read_training
 from hardwood.refinement.leaf_values import fill_values
 from hardwood.refinement.monotone import order_values
 from hardwood.refinement.rows import Rows, find_grid, make_samples, order_columns, select_columns
@@ -105,7 +105,7 @@ def refine(
         max_leaves=UNLIMITED,
         monotonic=None if read_monotonic is None else read_monotonic(ensemble.schema, len(ensemble.labels)),
     )
-    refined = improve(ensemble, rows, settings, check_seed(random_state))
+    refined = improve(ensemble, rows, settings, read_seed(random_state))
     return hand_back(model, refined, training.weight_unit)
 
 
