@@ -439,12 +439,12 @@ class TestWeights:
             (np.ones((200, 2)), r"sample_weight: expected 200 weights, one per row, got shape \(200, 2\)"),
             (np.full(200, np.nan), "sample_weight: row 0 has nan; expected finite weights >= 0"),
             # NumPy makes numbers of these, with a warning or without a word.
-            (np.full(200, 1 + 1j), r"sample_weight: expected numbers, got complex128, such as \(1\+1j\)"),
+            (np.full(200, 1 + 1j), "sample_weight: expected numbers, got complex128$"),
             (
                 np.full(200, "2020-01-01", dtype="datetime64[s]"),
                 r"sample_weight: expected numbers, got datetime64\[s\]",
             ),
-            (["1"] * 200, "sample_weight: expected numbers, got <U1, such as '1'"),
+            (["1"] * 200, "sample_weight: expected numbers, got '1'"),
             (np.full(200, np.inf), "sample_weight: row 0 has inf; expected finite weights >= 0"),
             (np.full(200, -1.0), "sample_weight: row 0 has -1.0; expected finite weights >= 0"),
             (np.zeros(200), "sample_weight: the weights of all rows are zero; expected a positive one"),

@@ -185,7 +185,7 @@ class TestEstimator:
             RobustTreeClassifier(hiding, rho=0.5).fit(X, y)
         with pytest.raises(ValueError, match=r"missing|NaN"):
             RobustTreeClassifier(0.1, attacker="chen").fit(X, y)
-        with pytest.raises(ValueError, match="blank='all': the model takes no missing values"):
+        with pytest.raises(ValueError, match="blank='all': attacker='chen' takes complete rows only"):
             RobustTreeClassifier(hiding, attacker="chen").fit(np.nan_to_num(X), y)
 
 

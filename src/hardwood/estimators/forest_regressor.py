@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from hardwood.estimators.fitted import SingleTree
 from hardwood.estimators.forest_parts import check_bins, continue_forest, forget_oob, grow_on, vote_unseen
 from hardwood.estimators.parameters import check_grow_options
+from hardwood.estimators.refusals import list_limits
 from hardwood.estimators.target import read_rows
 from hardwood.grow.bins import MOST_BINS
 from hardwood.grow.forest import ForestOptions, prepare_number_grower
@@ -84,6 +85,7 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
     True
     """
 
+    _takes_all_with = (("criterion", "squared_error"),)
     oob_score_: float
     oob_prediction_: np.ndarray
     _seed: int
@@ -161,7 +163,7 @@ class RobustForestRegressor(SingleTree, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = self.criterion == "squared_error"
+        tags.input_tags.allow_nan = tags.input_tags.categorical = not list_limits(self)
         return tags
 
     def _keep_oob(self, task: Task, forest: ForestOptions) -> None:

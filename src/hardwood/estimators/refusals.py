@@ -25,8 +25,8 @@ def list_limits(estimator: Any) -> list[tuple[str, Any]]:
     Examples
     --------
     >>> from hardwood import RobustTreeClassifier
-    >>> list_limits(RobustTreeClassifier(refine="search")), list_limits(RobustTreeClassifier())
-    ([('refine', None)], [])
+    >>> list_limits(RobustTreeClassifier(attacker="chen")), list_limits(RobustTreeClassifier())
+    ([('attacker', 'groot')], [])
     """
     return [(name, value) for name, value in estimator._takes_all_with if getattr(estimator, name) != value]
 
