@@ -220,7 +220,7 @@ def _solve_system(system: sp.csr_matrix, wanted: np.ndarray) -> np.ndarray | Non
             answer = scipy.linalg.cho_solve(scipy.linalg.cho_factor(system.toarray()), wanted)
         else:
             answer = splu(system.tocsc(), options={"SymmetricMode": True}, diag_pivot_thresh=0.0).solve(wanted)
-    except (np.linalg.LinAlgError, RuntimeError, ValueError):
+    except (np.linalg.LinAlgError, RuntimeError, ValueError):  # a ValueError where entries are no numbers
         return None
     return answer if np.isfinite(answer).all() else None
 
