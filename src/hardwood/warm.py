@@ -261,9 +261,12 @@ def _warm_refine() -> None:
     for revise in (prune, refine, relabel):
         revise(tree, X, y, 0.1)
     X[:, 0] = np.round(5 * X[:, 0])
-    # Of three classes, new leaves by categories are tried for every two.
-    for labels in (y, np.arange(len(X)) % 3):
-        RobustTreeClassifier({0: "<>", 1: 0.1}, refine="alternate", categorical_features=[0]).fit(X, labels)
+    for monotonic_cst, target in ((None, y), (None, X[:, 0] % 3), ({1: 1}, X[:, 0] % 2)):
+        # From a leaf on, so that there is a split by categories to be found.
+        RobustTreeClassifier(
+            {1: 0.1}, refine="alternate", min_impurity_decrease=1.0, max_depth=3, monotonic_cst=monotonic_cst,
+            categorical_features=[0],
+        ).fit(X, target)  # fmt: skip
 
 
 def _warm_optimal() -> None:
