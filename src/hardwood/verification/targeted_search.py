@@ -66,11 +66,8 @@ class TargetedSearch(BudgetSearch):
         pair = round_thresholds(pair_classes(self._full, other, self._rival), reach.whole)
         if reach.budget is not None:
             return Budgeted(pair, reach).decide_options(row, own, options, kept, clock)
-        about = row[None], np.array([own]), clock
-        box, (norm, weight, unit) = (
-            self.surround(row, options, kept),
-            options.distance or (np.inf, np.ones(len(row)), 1.0),
-        )
+        about, box = (row[None], np.array([own]), clock), self.surround(row, options, kept)
+        norm, weight, unit = options.distance or (np.inf, np.ones(len(row)), 1.0)
         search = RowSearch(pair, reach, weight, norm=norm)
         if norm < np.inf and best < math.inf:
             said = search.find_within(*about, unit * (best ** (1.0 / norm) if norm else best), box)
