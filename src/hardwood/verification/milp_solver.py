@@ -55,20 +55,16 @@ def minimise(
         "primal_feasibility_tolerance": PRECISION,
         "small_matrix_value": 1e-12,  # smaller coefficients are dropped
         "objective_target": enough,
-        # HiGHS 1.7 to 1.15 cut the best point of small problems off with presolve on: an optimum of -1/3 for -2/3.
+        # With presolve on, HiGHS 1.7 to 1.15 cut off the best point of small problems, an optimum of -1/3 for -2/3, and
+        # called others infeasible that are not.
         "presolve": "off",
     }
     for name, setting in options.items():
         solver.setOptionValue(name, setting)
     for moment in (solver.cbMipInterrupt, solver.cbSimplexInterrupt):
         moment.subscribe(lambda event: event.interrupt(stop.is_set()))
-    model = _write(highs, problem, objective)
-    solver.passModel(model)
+    solver.passModel(_write(highs, problem, objective))
     solver.run()
-    if _has_only_been_presolved(highs, solver):
-        solver.setOptionValue("presolve", "off")
-        solver.passModel(model)
-        solver.run()
     status = solver.getModelStatus()
     if status == highs.HighsModelStatus.kInfeasible:
         return Outcome(True, None, np.inf)
@@ -76,13 +72,6 @@ def minimise(
     feasible = info.primal_solution_status == highs.SolutionStatus.kSolutionStatusFeasible
     columns = np.array(solver.getSolution().col_value) if feasible else None
     return Outcome(status == highs.HighsModelStatus.kOptimal, columns, info.mip_dual_bound)
-
-
-def _has_only_been_presolved(highs: Any, solver: Any) -> bool:
-    """Say whether a problem was called infeasible before it was solved: HiGHS 1.15 says so of some that are not."""
-    info = solver.getInfo()
-    is_settled = solver.getModelStatus() == highs.HighsModelStatus.kInfeasible
-    return bool(is_settled and info.simplex_iteration_count <= 0 and info.mip_node_count <= 0)
 
 
 def _write(highs: Any, problem: Problem, objective: Expression) -> Any:
