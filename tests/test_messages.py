@@ -229,7 +229,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "other names of many columns": lambda: RobustTreeClassifier().fit(WIDE, Y).predict(WIDE.add_suffix("!")),
     "fewer of many columns": lambda: as_ensemble(RobustTreeClassifier().fit(WIDE, Y), WIDE.iloc[:, :9]),
     "a column that many do not have": lambda: RobustTreeClassifier({LONG: 1}).fit(WIDE, Y),
-    "labels of many kinds": lambda: OptimalRobustTreeClassifier().fit(X, [LONG[:5000] + str(k) for k in range(16)]),
+    "labels of many kinds": lambda: hardwood.TreantClassifier().fit(X, [LONG[:5000] + str(k) for k in range(16)]),
     "labels that are numbers": lambda: RobustTreeClassifier().fit(X, pd.Series([HUGE, 1] * 8, dtype=object)),
     "one label": lambda: RobustTreeClassifier().fit(X, [LONG] * 16),
     "a label that is none of the model": lambda: verify(fitted(), X, LABELS, 1),

@@ -146,7 +146,6 @@ APART = [
     ("max_bins=4: with attacker='chen'", TREE(attacker="chen", max_bins=4), {"max_bins": "exact"}),
     ("rho=0.5: with attacker='chen'", TREE(attacker="chen", rho=0.5), {"rho": 1.0}),
     ("attacker='chen': with mono", TREE(attacker="chen", monotonic_cst=[0, 1, 0]), {"attacker": "groot"}),
-    ("refine='search': with mono", TREE(refine="search", monotonic_cst=[0, 1, 0]), {"refine": None}),
     ("monotonic_cst: for two classes only", TREE(monotonic_cst=[0, 1, 0]), {"monotonic_cst": None}, "classes"),
     (
         "monotonic_cst: feature 0 is cat",

@@ -15,10 +15,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from hardwood import AttackRule, ThreatModel, attack, evaluate, transfer_attack, verify
-from hardwood.attacks import nearest as nearest_attack
 from hardwood.verification import ask, one_tree, priced
 from hardwood.verification.answers import FOUND
 from hardwood.verification.budgeted import Budgeted
+from hardwood.verification.local import LocalSearch
 from hardwood.verification.milp import Milp
 from hardwood.verification.priced_search import PricedSearch
 from hardwood.verification.search import RowSearch
@@ -95,7 +95,7 @@ APPROACHES = {
     "forest": Fault(RowSearch, "nearest", 1),
     "budget": Fault(Budgeted, "nearest", 1),
     "milp": Fault(ask, "ask_nearest", 3),
-    "local": Fault(nearest_attack, "attack_locally", 1),
+    "local": Fault(LocalSearch, "attack", 1),
 }
 
 
