@@ -114,10 +114,12 @@ class TreeTask(NamedTuple):
     def fix_point(self, derivatives: Derivatives) -> np.ndarray:
         """Return gradients and hessians as integers, in the units of the rule."""
         fixed = np.empty((len(derivatives.gradient), 2), dtype=np.int64)
-        scaled = derivatives.gradient * (1.0 / self.rule.gradient_unit)
-        fixed[:, 0] = np.rint(scaled, out=scaled)
-        np.multiply(derivatives.hessian, 1.0 / self.rule.hessian_unit, out=scaled)
-        fixed[:, 1] = np.maximum(np.rint(scaled, out=scaled), 1.0, out=scaled)
+        # Rows that are held out may be too heavy for integers in these units: nobody reads them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = derivatives.gradient * (1.0 / self.rule.gradient_unit)
+            fixed[:, 0] = np.rint(scaled, out=scaled)
+            np.multiply(derivatives.hessian, 1.0 / self.rule.hessian_unit, out=scaled)
+            fixed[:, 1] = np.maximum(np.rint(scaled, out=scaled), 1.0, out=scaled)
         return fixed
 
 
