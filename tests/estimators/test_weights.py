@@ -279,3 +279,24 @@ def test_improving_a_tree(improve: Any) -> None:
         own = improve(tree, T.X, T.two, 0.3, sample_weight=np.ldexp(T.weight, power), **options).ensemble_
         assert np.array_equal(own.feature, expected.feature)
         assert np.array_equal(own.value, expected.value)
+
+
+UNEQUAL = {
+    "over all magnitudes": np.exp(np.random.default_rng(5).uniform(np.log(1e-290), 0.0, 60)),
+    "of two magnitudes": np.where(np.arange(60) % 3, 1.0, 1e-250),
+    "by class": np.where(T.two == 1, 1e-160, 1.0),
+    "one heavy row": np.r_[1e290, np.ones(59)],
+    "one light row": np.r_[np.ones(59), 1e-290],
+}
+
+
+@pytest.mark.parametrize("kind", UNEQUAL)
+@each_estimator
+def test_weights_of_all_magnitudes(name: str, kind: str) -> None:
+    """Where a heavy row was held out, numpy warned of a cast: its gradient is no integer in the unit of the others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fit(name, UNEQUAL[kind])
+    assert np.isfinite(predict(model, ESTIMATORS[name][1])).all()
+    assert (model.ensemble_.cover >= 0.0).all()
+    assert np.isfinite(model.ensemble_.cover).all()

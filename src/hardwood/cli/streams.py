@@ -70,17 +70,13 @@ def measure_table(path: Path) -> int:
             schema, footer = file.schema_arrow, file.metadata
     except pyarrow.ArrowException as error:
         raise ValueError(shorten(error)) from None
-    sizes = dict.fromkeys(schema.names, 0)
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        for position in range(group.num_columns):
-            chunk = group.column(position)
-            name = chunk.path_in_schema if chunk.path_in_schema in sizes else chunk.path_in_schema.partition(".")[0]
-            sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size
+    # Sizes are asked of groups of rows: to ask for those of columns ends the process where the footer is damaged.
+    stored = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+    widths = [_find_width(field.type) for field in schema]
     # Equal values are stored once in the file, and as often as they occur in memory.
-    widths = {field.name: _find_width(field.type) for field in schema}
-    table = sum(max(size, widths.get(name, 0) * footer.num_rows) for name, size in sizes.items())
-    return table + _CELL_BYTES * footer.num_rows * len(sizes)
+    fixed = footer.num_rows * sum(widths)
+    table = max(fixed, stored) if all(widths) else fixed + stored
+    return table + _CELL_BYTES * footer.num_rows * len(widths)
 
 
 def _find_width(kind: Any) -> int:
