@@ -106,6 +106,29 @@ class TestEveryVerb:
             assert result.stderr.strip() == f"hardwood: note: {NOTE}"
         assert run("show", "model.json", "--row", 1, "--data", "data.csv", *ASK).exit_code == 0
 
+    @pytest.mark.parametrize("marker", ["n/a", "?", " NULL "])
+    def test_markers_among_numbers(self, marker: str) -> None:
+        """Where numbers are wanted, what stands for none is a hole: it was "Input y contains NaN", without a row."""
+        table = make_holes(regression=True)
+        table["label"] = table["label"].astype(object).where(table["label"].notna(), marker)
+        fit(table, "--task", "regression")
+        for arguments in (
+            ("evaluate", "model.json", "data.csv", *ASK),
+            ("attack", "model.json", "data.csv", *ASK, "--output", "examples.csv"),
+        ):
+            assert run(*arguments).stderr.strip() == f"hardwood: note: {NOTE}"
+        for row, has_target in ((1, False), (2, True)):
+            result = run("show", "model.json", "--row", row, "--data", "data.csv", *ASK)
+            assert (", and it is " in result.stdout) == has_target
+
+    def test_a_marker_can_be_a_class(self) -> None:
+        table = make_table()
+        table["label"] = table["label"].where(table["label"] == "fraud", "none")
+        table.to_csv("data.csv", index=False)
+        result = run("fit", "data.csv", *ASK, "--categorical", "colour", "--max-depth", 2, "--output", "model.json")
+        assert "left out" not in result.stderr
+        assert run("evaluate", "model.json", "data.csv", *ASK, "--no-ceiling").stderr == ""
+
     def test_part_after_part(self) -> None:
         """Parts that consist of such rows only are passed over."""
         pytest.importorskip("pyarrow")

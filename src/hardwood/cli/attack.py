@@ -69,7 +69,7 @@ def attack(
     anywhere = threat is None and epsilon is None
     threat_model = None if anywhere else read_threat(threat, epsilon)
     ensemble = read_model(model, trust_pickle=trust_pickle)
-    X, labels = read_rows(data, ensemble.schema, target)
+    X, labels = read_rows(data, ensemble, target)
     ensemble = adopt_table(ensemble, X)
     y = ensemble.predict(X) if labels is None else read_target(labels, ensemble, data)
     if threat_model is not None:

@@ -295,6 +295,14 @@ def _is_marker(value: Any) -> bool:
     return isinstance(value, str) and value.strip() in MISSING_MARKERS
 
 
+def find_absent(targets: pd.Series, *, is_regression: bool) -> np.ndarray:
+    """Say of each target whether it is missing: a marker, such as "n/a", is a label unless numbers are wanted."""
+    absent: np.ndarray = targets.isna().to_numpy()
+    if is_regression and targets.dtype.kind not in "iufb":
+        absent = absent | targets.map(_is_marker).to_numpy(dtype=bool)
+    return absent
+
+
 def _are_whole(numbers: np.ndarray) -> bool:
     """Say whether numbers are whole, and so few digits long that a float tells them apart."""
     return bool((np.abs(numbers) < 2.0**53).all() and (numbers == np.floor(numbers)).all())

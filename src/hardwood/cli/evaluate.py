@@ -141,7 +141,7 @@ class _Asked(NamedTuple):
 
 def _read(ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str) -> _Asked:
     """Read a table."""
-    X, labels = read_rows(data, ensemble.schema, target)
+    X, labels = read_rows(data, ensemble, target)
     ensemble = adopt_table(ensemble, X)
     with explaining(f"evaluate the model on {data}"):
         threat = settle_threat(threat, ensemble, X)
@@ -154,7 +154,7 @@ def _open(ensemble: TreeEnsemble, threat: ThreatModel, data: Path, target: str) 
     refuse_measured(threat, data)
     if ensemble.classes is not None:
         say_error("note: there is neither a ceiling nor a ROC AUC, which take all rows at once")
-    columns = ModelColumns(ensemble.schema, data, target)
+    columns = ModelColumns(ensemble, data, target)
     tables = open_rows(data, ensemble.schema)
     with explaining(f"read {data}"), showing_progress("Looking at the columns...") as progress:
         run_beside(lambda: columns.look(tables.report_to(progress)))

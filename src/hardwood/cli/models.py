@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hardwood
-from hardwood.cli.columns import Cells, Found, judge_numbers, read_numbers
+from hardwood.cli.columns import Cells, Found, find_absent, judge_numbers, read_numbers
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError, explaining, run_with_notice, say_error
 from hardwood.cli.streams import make_stream, open_stream
@@ -74,16 +74,16 @@ def _load_pickle(path: Path) -> Any:
 
 
 def read_rows(
-    path: Path, schema: Schema, target: str | None, *, asked: int | None = None
+    path: Path, model: TreeEnsemble, target: str | None, *, asked: int | None = None
 ) -> tuple[pd.DataFrame, pd.Series | None]:
     """Read a table: the columns that a model was fitted on, and the one with the labels; the index counts its rows.
 
     asked : the row that all is about, which is kept if it has no label, as others are not.
     """
-    table = run_with_notice(lambda: read_table(path, _list_categorical(schema)), f"Reading {path}...")
+    table = run_with_notice(lambda: read_table(path, _list_categorical(model.schema)), f"Reading {path}...")
     if asked is not None and asked > len(table):
         raise CommandError(f"--row {asked}: {path} has {len(table):,} rows")
-    columns = ModelColumns(schema, path, target, asked=asked)
+    columns = ModelColumns(model, path, target, asked=asked)
     columns.add(table)
     columns.check()
     return columns.read(table)
@@ -125,8 +125,9 @@ class ModelColumns:
     A table is looked at first, part after part, and then read. Rows without a label are left out, as in training.
     """
 
-    def __init__(self, schema: Schema, path: Path, target: str | None, *, asked: int | None = None) -> None:
-        self.path, self._schema, self._target, self._asked = path, schema, target, asked
+    def __init__(self, model: TreeEnsemble, path: Path, target: str | None, *, asked: int | None = None) -> None:
+        self.path, self._schema, self._target, self._asked = path, model.schema, target, asked
+        self._is_regression = model.classes is None
         self._names: list[str] = []  # in the table
         self._cells: dict[str, Cells] = {}  # of columns in which something can be wrong
         self._n_rows = 0
@@ -150,10 +151,13 @@ class ModelColumns:
 
     def _leave_out(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that have a label, and the one that was asked for."""
-        if self._target is None or not (is_missing := table[self._target].isna().to_numpy()).any():
+        if self._target is None:
+            return table
+        is_absent = find_absent(table[self._target], is_regression=self._is_regression)
+        if not is_absent.any():
             return table
         is_asked = table.index.to_numpy() == (-1 if self._asked is None else self._asked - 1)
-        return table[~is_missing | is_asked]
+        return table[~is_absent | is_asked]
 
     def look(self, tables: Stream) -> None:
         """Look at all rows of a stream, and refuse what is wrong with them; say which are left out."""

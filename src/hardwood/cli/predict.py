@@ -39,7 +39,7 @@ def predict(
     if choose_stream(data, stream):
         counted = _predict_stream(ensemble, data, output)
     else:
-        X, _ = read_rows(data, ensemble.schema, target=None)
+        X, _ = read_rows(data, ensemble, target=None)
         ensemble = adopt_table(ensemble, X)
         with explaining(f"predict {data}"):
             predictions = run_with_notice(lambda: _predict(ensemble, X), "Predicting...")
@@ -70,8 +70,8 @@ class _Counted:
 
 def _predict_stream(ensemble: TreeEnsemble, data: Path, output: Path) -> _Counted:
     """Predict the rows of a stream, and write them part after part."""
-    schema, counted = ensemble.schema, _Counted(ensemble)
-    tables = open_rows(data, schema)
+    counted = _Counted(ensemble)
+    tables = open_rows(data, ensemble.schema)
     adopted: TreeEnsemble | None = None
     # In the main thread, where Ctrl-C arrives, so that nothing is left of a file that is half written.
     with explaining(f"predict {data}"), showing_progress("Predicting...") as progress:
@@ -80,7 +80,7 @@ def _predict_stream(ensemble: TreeEnsemble, data: Path, output: Path) -> _Counte
             nonlocal adopted
             with explaining(f"read {data}"):
                 for batch in tables.report_to(progress):
-                    columns = ModelColumns(schema, data, target=None)
+                    columns = ModelColumns(ensemble, data, target=None)
                     columns.add(batch.X)
                     columns.check()
                     X, _ = columns.read(batch.X)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hardwood
+from hardwood.cli.columns import find_absent
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import console, explaining, run_with_notice
 from hardwood.cli.models import MODEL, TrustPickle, adopt_table, read_model, read_rows, read_target
@@ -53,15 +54,16 @@ def show(
             _print(_describe_model(ensemble, tree))
             _print(hardwood.export_rules(ensemble, tree=tree - 1, max_depth=max_depth))
         return
-    X, labels = read_rows(data, ensemble.schema, target, asked=row)
+    X, labels = read_rows(data, ensemble, target, asked=row)
     ensemble = adopt_table(ensemble, X)
     attacker = None if threat is None and epsilon is None else read_threat(threat, epsilon)
     if attacker is not None:
         with explaining(f"explain row {row} of {data}"):
             attacker = settle_threat(attacker, ensemble, X)
     X = X.loc[[row - 1]]
-    label = None if labels is None else labels.loc[[row - 1]].dropna()
-    y = None if label is None or label.empty else read_target(label, ensemble, data)
+    label = None if labels is None else labels.loc[[row - 1]]
+    is_absent = label is None or find_absent(label, is_regression=ensemble.classes is None).all()
+    y = None if label is None or is_absent else read_target(label, ensemble, data)
     with explaining(f"explain row {row} of {data}"):
         lines = run_with_notice(lambda: list(_explain(ensemble, X, y, attacker, row)), "Attacking the row...")
     _print("\n".join(lines))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hardwood.cli.columns import Cells, Found, judge, judge_categories, judge_numbers, list_remarks
+from hardwood.cli.columns import Cells, Found, find_absent, judge, judge_categories, judge_numbers, list_remarks
 from hardwood.cli.late import np, pd
 from hardwood.cli.messages import CommandError
 from hardwood.cli.streams import MOST_TEXTS, make_stream
@@ -86,7 +86,7 @@ class _Columns(NamedTuple):
 
     def read(self, table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
         """Return features and targets of the rows that have a target."""
-        table = table[table[self.target].notna()]
+        table = table[~find_absent(table[self.target], is_regression=self.labels.is_regression)]
         features = {name: found.read(table[name]) for name, found in self.features.items()}
         return pd.DataFrame(features, index=table.index), self.labels.read(table[self.target])
 
@@ -105,9 +105,9 @@ class _Look:
         if not self._n_rows:
             self._check_names(table)
         self._n_rows += len(table)
-        labels = table[self._wanted.target]
-        if labels.isna().any():
-            table = table[labels.notna()]
+        is_absent = find_absent(table[self._wanted.target], is_regression=self._wanted.is_regression)
+        if is_absent.any():
+            table = table[~is_absent]
         self._n_labelled += len(table)
         self._labels.add(table[self._wanted.target])
         for name in table.columns:
@@ -158,7 +158,7 @@ class _Labels:
     """The targets of a table, part after part."""
 
     def __init__(self, wanted: Wanted, path: Path, most: int | None) -> None:
-        self._is_regression, self._where = wanted.is_regression, f'column "{shorten(wanted.target)}" of {path}'
+        self.is_regression, self._where = wanted.is_regression, f'column "{shorten(wanted.target)}" of {path}'
         self._path, self._most = path, most
         self._cells = Cells(wanted.target, most)
         self._counts: dict[Any, int] = {}
@@ -167,7 +167,7 @@ class _Labels:
 
     def add(self, labels: pd.Series) -> None:
         """Look at more of them; none is missing."""
-        if self._is_regression:
+        if self.is_regression:
             self._cells.add(labels)
             return
         if labels.empty or (self._most is not None and len(self._counts) > self._most):
@@ -183,7 +183,7 @@ class _Labels:
 
     def read(self, labels: pd.Series) -> np.ndarray:
         """Return targets as estimators take them."""
-        if self._is_regression:
+        if self.is_regression:
             return self._judge().read(labels).to_numpy(dtype="float64")
         if self._is_text:
             return labels.astype(str).to_numpy(dtype=str)
@@ -200,7 +200,7 @@ class _Labels:
 
     def list_problems(self) -> Iterator[str]:
         """Go through what is wrong with them."""
-        if self._is_regression:
+        if self.is_regression:
             if problem := self._judge().problem:
                 yield f"{self._path}: {problem}"
             return
